@@ -1,0 +1,42 @@
+# Everything starts here: `make demo` runs the main job, `make test` passes the tests. Both install what they need.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help setup demo test check format bench clean
+
+help:            ## say what can be made
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP)  ## make .venv and install what requirements.txt and requirements-dev.txt name
+
+$(STAMP): requirements.txt requirements-dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Berth needs Python >= 3.10; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt
+	@touch $@
+
+demo: setup      ## replay heuristics on the shipped Philly sample: a table and a picture
+	$(BIN)/python eval/replay.py --cluster philly --policies fcfs,sjf,saf --discipline strict,easy
+
+test: setup      ## the tests
+	$(BIN)/python -m pytest -n 2
+
+check: setup     ## format, lint, types, import layers, tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n 2
+
+format: setup    ## put every file into the house's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup     ## the benchmarks: speed as ratios in one run
+	$(BIN)/python benchmarks/speed.py
+
+clean:           ## remove what can be made again
+	rm -rf $(VENV) .numba_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""WHERE a job runs: GPUs on nodes, with no clock and no learning."""

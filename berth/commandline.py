@@ -1,0 +1,138 @@
+"""Command lines generated from frozen dataclasses, one line per field."""
+
+import argparse
+import dataclasses
+import difflib
+import os
+import sys
+import typing
+from collections.abc import Callable, Iterable, Sequence
+from types import UnionType
+from typing import Any, NoReturn, TypeVar
+
+from berth.errors import BerthError, ConfigError
+
+C = TypeVar("C")
+
+_METAVARS = {str: "NAME", int: "N", float: "X", tuple: "A,B,..."}
+
+
+def option(default: Any, text: str, choices: Sequence[str] = (), metavar: str = "") -> Any:
+    """Declare one field of a program's dataclass: its default, the sentence for --help, and what it may be."""
+    return dataclasses.field(default=default, metadata={"help": text, "choices": tuple(choices), "metavar": metavar})
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Phrase a suggestion for a name that is not known: the nearest one, then all."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    return f"{hint}known: {', '.join(known)}"
+
+
+def parse(config: type[C], argv: Sequence[str] | None = None, description: str = "") -> C:
+    """Read a command line into the frozen dataclass `config`; dashes and underscores are both taken in names."""
+    parser = _Parser(
+        prog=os.path.basename(sys.argv[0]),
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for field in dataclasses.fields(config):  # type: ignore[arg-type]
+        _add(parser, field)
+    arguments = [_underscored(word) for word in (sys.argv[1:] if argv is None else argv)]
+    return config(**vars(parser.parse_args(arguments)))
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a program's main; a user's mistake becomes one line on stderr and exit code 2."""
+    try:
+        main()
+    except BerthError as mistake:
+        print(f"error: {mistake}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose unknown flags are answered with the nearest known one."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and answer an unknown flag with the nearest one."""
+        known, extra = self.parse_known_args(args, namespace)
+        for word in extra:
+            flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+            name = word.split("=")[0]
+            self.error(f"{name} is not a flag here; {nearest(name, flags)}")
+        return known
+
+    def error(self, message: str) -> NoReturn:
+        """End with the message and where to read on."""
+        raise ConfigError(f"{message} ({self.prog} --help tells more)")
+
+
+def _underscored(word: str) -> str:
+    if not word.startswith("--"):
+        return word
+    name, equals, value = word.partition("=")
+    return "--" + name[2:].replace("-", "_") + equals + value
+
+
+def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> None:
+    """Add the flag of one dataclass field."""
+    kind = _plain_type(field.type)
+    text = str(field.metadata["help"]).replace("%", "%%")
+    choices: tuple[str, ...] = field.metadata["choices"]
+    if field.default not in (None, "", ()):
+        shown = ",".join(field.default) if isinstance(field.default, tuple) else field.default
+        text += f" (default: {shown})"
+    if choices and len(choices) <= 8:
+        text += f" [{', '.join(choices)}]"
+    common: dict[str, Any] = {"dest": field.name, "default": argparse.SUPPRESS, "help": text}
+    if kind is bool:
+        parser.add_argument(f"--{field.name}", nargs="?", const=True, type=_truth, metavar="0|1", **common)
+        parser.add_argument(f"--no_{field.name}", dest=field.name, action="store_false", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        return
+    metavar = field.metadata["metavar"] or _METAVARS[kind]
+    parser.add_argument(f"--{field.name}", type=_reader(field.name, kind, choices), metavar=metavar, **common)
+
+
+def _plain_type(annotation: Any) -> Any:
+    """Strip `| None` from an annotation; a tuple of strings stays a tuple."""
+    if typing.get_origin(annotation) in (typing.Union, UnionType):
+        return next(part for part in typing.get_args(annotation) if part is not type(None))
+    return typing.get_origin(annotation) or annotation
+
+
+def _truth(word: str) -> bool:
+    answers = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+    if word.lower() not in answers:
+        raise ConfigError(f"{word!r} is not a truth value; wanted 0 or 1")
+    return answers[word.lower()]
+
+
+def _reader(name: str, kind: Any, choices: tuple[str, ...]) -> Callable[[str], Any]:
+    """Make the function that turns one word of the command line into the field's value."""
+
+    def one(word: str) -> str:
+        if choices and word not in choices:
+            raise ConfigError(f"--{name} {word}: {nearest(word, choices)}")
+        return word
+
+    def read(word: str) -> Any:
+        if kind is tuple:
+            return tuple(one(part) for part in word.split(",") if part)
+        if kind is str:
+            return one(word)
+        try:
+            return kind(word)
+        except ValueError:
+            article = "a whole number" if kind is int else "a number"
+            raise ConfigError(f"--{name} {word}: wanted {article}") from None
+
+    return read

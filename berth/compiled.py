@@ -1,0 +1,58 @@
+"""How the hot path is compiled: Numba, cached on disk."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numba
+import numpy as np
+
+_ROOT = Path(__file__).resolve().parent.parent
+_COMPILED_FOLDERS = ("allocation", "envs/sim")
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def _cache_folder() -> str:
+    """Name a cache folder that changes whenever any compiled source does.
+
+    Numba's own cache looks only at the file of the function it loads: a caller compiled against an older callee in
+    another file would be taken as fresh. A folder named by the fingerprint of all of them cannot be stale.
+    """
+    digest = hashlib.sha256(numba.__version__.encode())
+    for folder in _COMPILED_FOLDERS:
+        for source in sorted((_ROOT / folder).glob("*.py")):
+            digest.update(source.read_bytes())
+    name = f"{digest.hexdigest()[:16]}"
+    if os.access(_ROOT, os.W_OK):
+        return str(_ROOT / ".numba_cache" / name)
+    return str(Path(tempfile.gettempdir()) / f"berth-numba-{os.getuid()}" / name)
+
+
+if "NUMBA_CACHE_DIR" not in os.environ:
+    numba.config.CACHE_DIR = _cache_folder()
+
+
+def njit(function: F) -> F:
+    """Compile a module-level function over plain arrays; NUMBA_DISABLE_JIT=1 leaves it plain Python."""
+    compiled: F = numba.njit(cache=True)(function)
+    return compiled
+
+
+def records(count: int, fields: np.dtype) -> np.ndarray:
+    """Make `count` zeroed rows of named fields, which compiled code reads as `rows[i].field`.
+
+    One array of rows is passed to a compiled function at the cost of one array. A tuple of columns is not: Numba counts
+    references to each of its arrays at every call (20 ns each; docs/design.md). Plain Python reads the same attribute
+    from a recarray.
+    """
+    rows = np.zeros(count, fields)
+    return rows.view(np.recarray) if numba.config.DISABLE_JIT else rows
+
+
+def is_compiled() -> bool:
+    """Tell whether the hot path has been compiled here before (or need not be)."""
+    return bool(numba.config.DISABLE_JIT) or any(Path(numba.config.CACHE_DIR).rglob("*.nbi"))

@@ -1,0 +1,1 @@
+"""WHAT is scheduled: clusters, workloads, policies, metrics."""

@@ -1,0 +1,232 @@
+"""The clock and the disciplines, compiled.
+
+`replay` runs a simulation. `advance` and `schedule` are its two halves, for callers that decide in between: the first
+moves the clock to the next event, the second lets every queue that the event touched start what its discipline allows.
+"""
+
+import numpy as np
+
+from berth.compiled import njit
+from envs.sim.backfill import backfill
+from envs.sim.conservative import follow_plan
+from envs.sim.moves import begin, enqueue, first_by_key, line_up, try_place, vacate
+from envs.sim.rankset import next_from
+from envs.sim.state import CONSERVATIVE, EASY, FIT, account, pop_end, predict, remember
+
+
+@njit
+def replay(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    by_rank: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    similar: np.ndarray,
+    recent: np.ndarray,
+    trial: np.ndarray,
+    tally: np.ndarray,
+    events: int,
+) -> bool:
+    """Run at most so many events; True while there are more."""
+    for _ in range(events):
+        if not advance(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, similar, recent):
+            for node in range(len(free)):
+                account(sim, nodes, capacity, free, node)
+            return False
+        schedule(
+            sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, trial, tally
+        )
+    return True
+
+
+@njit
+def advance(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    similar: np.ndarray,
+    recent: np.ndarray,
+) -> bool:
+    """Move the clock to the next second in which a job ends or arrives; False where nothing is left.
+
+    First all jobs that end then give their GPUs back, then all that arrive then join their queues.
+    """
+    arrival = jobs[sim[0].next].submit if sim[0].next < len(jobs) else np.inf
+    end = ends[0].time if sim[0].running > 0 else np.inf
+    if arrival == np.inf and end == np.inf:
+        return False
+    now = min(arrival, end)
+    sim[0].now = now
+    for queue in range(len(queues)):
+        queues[queue].touched = False
+    while sim[0].running > 0 and ends[0].time <= now:
+        job = pop_end(sim, ends)
+        vacate(sim, jobs, capacity, free, nodes, places, job)
+        queues[jobs[job].queue].touched = True
+        queues[jobs[job].queue].shadow_of = -1
+        if jobs[job].start + jobs[job].estimate != now:
+            queues[jobs[job].queue].replan = 0
+        if sim[0].predict:
+            remember(similar, recent, job, jobs[job].run_time)
+    while sim[0].next < len(jobs) and jobs[sim[0].next].submit <= now:
+        job = sim[0].next
+        if sim[0].predict:
+            jobs[job].estimate = predict(similar, recent, job)
+        enqueue(sim, jobs, links, queues, bits, least, lengths, job)
+        sim[0].next = job + 1
+    return True
+
+
+@njit
+def schedule(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    by_rank: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    trial: np.ndarray,
+    tally: np.ndarray,
+) -> None:
+    """Let every queue to which something happened start what its discipline allows."""
+    for queue in range(len(queues)):
+        if not queues[queue].touched or queues[queue].waiting == 0:
+            continue
+        if sim[0].discipline == FIT:
+            _start_what_fits(
+                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, tally, queue
+            )
+        elif sim[0].discipline == CONSERVATIVE:
+            follow_plan(
+                sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, trial, tally, queue
+            )
+        else:
+            first = _start_in_order(
+                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, tally, queue
+            )
+            if sim[0].discipline == EASY and first >= 0 and queues[queue].waiting > 1:
+                backfill(
+                    sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, trial, tally,
+                    queue, first,
+                )  # fmt: skip
+
+
+@njit
+def _start_in_order(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    by_rank: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    tally: np.ndarray,
+    queue: int,
+) -> int:
+    """Start jobs from the first on; returns the first that does not fit, or -1 where none is left.
+
+    If the rules say hold, that job stays chosen until it starts, whoever arrives meanwhile.
+    """
+    while queues[queue].waiting > 0:
+        job = queues[queue].held
+        if job < 0:
+            job = first_by_key(sim, jobs, links, queues, pools, sizes, bits, by_rank, queue)
+        if not try_place(sim, jobs, pools, capacity, free, places, tally, job):
+            if sim[0].hold:
+                queues[queue].held = job
+            return job
+        begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
+        queues[queue].held = -1
+        queues[queue].shadow_of = -1
+    return -1
+
+
+@njit
+def _start_what_fits(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    by_rank: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    tally: np.ndarray,
+    pool: int,
+) -> None:
+    """`fit`: walk down the queue and start whatever fits.
+
+    A size that does not fit once cannot fit later in the same walk, as GPUs only get fewer. So where priorities are known
+    beforehand, every size of the pool has a stretch of ranks, and only the firsts of the sizes that still fit compete.
+    """
+    if not sim[0].ranked:
+        for size in range(queues[pool].size_low, queues[pool].size_high):
+            sizes[size].unfit = False
+        for job in line_up(sim, jobs, links, queues, pools, bits, by_rank, pool):
+            if sizes[jobs[job].size_class].unfit:
+                continue
+            if try_place(sim, jobs, pools, capacity, free, places, tally, job):
+                begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
+            else:
+                sizes[jobs[job].size_class].unfit = True
+        return
+    for size in range(queues[pool].size_low, queues[pool].size_high):
+        sizes[size].first = next_from(bits, sizes[size].low, sizes[size].high)
+    while True:
+        chosen, best = -1, 0
+        for size in range(queues[pool].size_low, queues[pool].size_high):
+            rank = sizes[size].first
+            if rank >= 0 and (chosen < 0 or links[by_rank[rank]].priority < best):
+                chosen, best = size, links[by_rank[rank]].priority
+        if chosen < 0:
+            return
+        rank = sizes[chosen].first
+        job = by_rank[rank]
+        if try_place(sim, jobs, pools, capacity, free, places, tally, job):
+            begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
+            sizes[chosen].first = next_from(bits, rank + 1, sizes[chosen].high)
+        else:
+            sizes[chosen].first = -1

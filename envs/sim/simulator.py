@@ -1,0 +1,206 @@
+"""Jobs and a cluster in, a complete schedule out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from allocation.placers import placer
+from berth.commandline import nearest
+from berth.errors import ConfigError, SimulationError
+from envs.knowledge import know, refuse_hidden
+from envs.policies import Ask, Policy, find_policy
+from envs.sim import kernel, priorities
+from envs.sim.state import CONSERVATIVE, EASY, FIT, IN_ORDER
+from envs.sim.world import World, make_world
+from envs.snapshot import Snapshot
+from envs.workload import Workload
+
+EVENTS_AT_A_TIME = 20_000
+QUEUES = ("pool", "global")
+
+
+class Discipline(NamedTuple):
+    """How a discipline is put together from the kernel's parts."""
+
+    code: int
+    hold: bool
+    backfills: bool  # needs to know when running jobs end
+    text: str
+
+
+DISCIPLINES = {
+    "strict": Discipline(IN_ORDER, False, False, "the first job blocks its queue while it does not fit"),
+    "reserve": Discipline(IN_ORDER, True, False, "a chosen job that does not fit holds its queue until it starts"),
+    "easy": Discipline(EASY, False, True, "strict, and jobs slip past that do not delay the first"),
+    "reserve_easy": Discipline(EASY, True, True, "reserve, and jobs slip past that do not delay the chosen one"),
+    "conservative": Discipline(CONSERVATIVE, False, True, "every queued job has a reservation"),
+    "fit": Discipline(FIT, False, False, "any queued job that fits, in priority order"),
+}
+"""Every discipline by name."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Who ran when and where, and under which rules."""
+
+    workload: Workload
+    policy: str
+    discipline: str
+    runtime_info: str
+    start: np.ndarray  # (jobs,) float64 s from the trace's start
+    place_at: np.ndarray  # (jobs + 1,) int64
+    place_count: np.ndarray  # (jobs,) int32
+    place_node: np.ndarray  # (places,) int32
+    place_gpus: np.ndarray  # (places,) int32
+    busy: np.ndarray  # (nodes,) float64 GPU-seconds used
+    stranded: np.ndarray  # (nodes,) float64 GPU-seconds idle on a partly used node
+    notes: tuple[str, ...] = ()
+
+    @property
+    def end(self) -> np.ndarray:
+        """When each job ended, in seconds."""
+        return self.start + self.workload.trace.run_time
+
+    def nodes_of(self, job: int) -> list[tuple[int, int]]:
+        """The (node, GPUs) that a job ran on."""
+        at = slice(self.place_at[job], self.place_at[job] + self.place_count[job])
+        return list(zip(self.place_node[at].tolist(), self.place_gpus[at].tolist(), strict=True))
+
+
+class Simulation:
+    """One simulation that can be run at once, or event by event."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        policy: str | Ask | Policy = "fcfs",
+        discipline: str = "strict",
+        queue: str = "pool",
+        allocation: str = "lex",
+        runtime_info: str = "oracle",
+        seed: int = 0,
+    ) -> None:
+        if discipline not in DISCIPLINES:
+            raise ConfigError(f"discipline {discipline}: {nearest(discipline, DISCIPLINES)}")
+        if queue not in QUEUES:
+            raise ConfigError(f"queue {queue}: {nearest(queue, QUEUES)}")
+        self.workload = workload
+        self.policy = find_policy(policy)
+        self.discipline = discipline
+        self.runtime_info = runtime_info
+        how = DISCIPLINES[discipline]
+        known = know(workload.trace, runtime_info, seed)
+        if known.hidden:
+            refuse_hidden(self.policy.name, self.policy.needs_run_time, discipline, how.backfills)
+        self.notes = known.notes
+        self.world: World = make_world(
+            workload.nodes,
+            workload.pool,
+            workload.trace,
+            known.estimate,
+            known.similar,
+            one_queue=queue == "global" and how.code in (IN_ORDER, EASY),
+            placer=placer(allocation).code,
+        )
+        sim = self.world.sim[0]
+        sim["discipline"], sim["hold"] = how.code, how.hold
+        by_size = how.code in (FIT, EASY)
+        if self.policy.ask is not None:
+            self.world = self.world.listed(priorities.GIVEN)
+        elif self.policy.draw is not None:
+            self.world = self.world.ranked(self.policy.draw(len(workload), seed), by_size)
+        elif self.policy.changes or (sim["predict"] and self.policy.needs_run_time):
+            self.world = self.world.listed(self.policy.code)
+        else:
+            self.world = self.world.ranked_by(self.policy.code, by_size)
+
+    def run(self, progress: Callable[[int], None] | None = None) -> Schedule:
+        """Run to the end; `progress` is told the number of jobs started, now and then."""
+        if self.policy.ask is not None:
+            self._run_asking(self.policy.ask, progress)
+        while kernel.replay(*self.world, EVENTS_AT_A_TIME):
+            if progress is not None:
+                progress(int(self.world.sim["started"][0]))
+        return self.schedule()
+
+    def schedule(self) -> Schedule:
+        """What has come out; complete once everything has run."""
+        world = self.world
+        return Schedule(
+            workload=self.workload,
+            policy=self.policy.name,
+            discipline=self.discipline,
+            runtime_info=self.runtime_info,
+            start=world.jobs["start"].copy(),
+            place_at=world.jobs["place_at"].copy(),
+            place_count=world.jobs["place_count"].copy(),
+            place_node=world.places["node"].copy(),
+            place_gpus=world.places["gpus"].copy(),
+            busy=world.nodes["busy"].copy(),
+            stranded=world.nodes["stranded"].copy(),
+            notes=self.notes,
+        )
+
+    def snapshot(self) -> Snapshot:
+        """What a policy may see now."""
+        world = self.world
+        jobs, now = world.jobs, float(world.sim["now"][0])
+        queued = np.flatnonzero((jobs["submit"] <= now) & (jobs["start"] < 0))
+        running = np.sort(world.ends["job"][: world.sim["running"][0]])
+        return Snapshot(
+            now=now,
+            job=queued,
+            submit=jobs["submit"][queued],
+            wait=now - jobs["submit"][queued],
+            gpus=jobs["gpus"][queued],
+            run_time=jobs["estimate"][queued],
+            pool=jobs["pool"][queued],
+            running_job=running,
+            running_start=jobs["start"][running],
+            running_gpus=jobs["gpus"][running],
+            running_pool=jobs["pool"][running],
+            running_end=jobs["start"][running] + jobs["estimate"][running],
+            free=world.free.copy(),
+            capacity=world.capacity.copy(),
+            node_pool=np.repeat(np.arange(len(world.pools)), world.pools["high"] - world.pools["low"]),
+        )
+
+    def _run_asking(self, ask: Ask, progress: Callable[[int], None] | None) -> None:
+        """Run to the end, asking a Python function for keys whenever something waits."""
+        world = self.world
+        while kernel.advance(*world.clockwork()):
+            if world.queues["waiting"].any():
+                view = self.snapshot()
+                world.links["key"][view.job] = self._keys(ask, view)
+            kernel.schedule(*world.desk())
+            if progress is not None:
+                progress(int(world.sim["started"][0]))
+
+    def _keys(self, ask: Ask, view: Snapshot) -> np.ndarray:
+        """The function's answer, checked."""
+        try:
+            keys = np.asarray(ask(view), dtype=np.float64)
+        except (TypeError, ValueError) as trouble:
+            raise SimulationError(f"policy {self.policy.name} at {view.now:g} s: {trouble}") from trouble
+        if keys.shape != view.job.shape or np.isnan(keys).any():
+            came = "NaN" if keys.shape == view.job.shape else f"shape {keys.shape}"
+            raise SimulationError(
+                f"policy {self.policy.name} at {view.now:g} s: answered {came}, want {len(view.job)} numbers, one per queued job"
+            )
+        return keys
+
+
+def simulate(
+    workload: Workload,
+    policy: str | Ask | Policy = "fcfs",
+    discipline: str = "strict",
+    queue: str = "pool",
+    allocation: str = "lex",
+    runtime_info: str = "oracle",
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Schedule:
+    """Run one simulation from beginning to end; raises ConfigError for options that do not go together."""
+    return Simulation(workload, policy, discipline, queue, allocation, runtime_info, seed).run(progress)

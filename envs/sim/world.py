@@ -1,0 +1,154 @@
+"""All that one simulation works on, laid out for the kernel."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocation.placers import fewest_nodes, most_nodes
+from berth.compiled import records
+from envs.sim.cluster import Nodes
+from envs.sim.order import all_keys, rank_jobs, ranks, size_classes
+from envs.sim.rankset import words_for
+from envs.sim.state import CONSERVATIVE, END, HISTORY, JOB, LINK, NODE, PLACE, POOL, QUEUE, SIM, SIZE
+from traces.trace import Trace
+
+
+class World(NamedTuple):
+    """The arrays of one simulation, in the order in which `kernel.replay` takes them; rows are described in state.py."""
+
+    sim: np.ndarray  # (1,) SIM
+    jobs: np.ndarray  # (jobs,) JOB
+    links: np.ndarray  # (jobs or 0,) LINK
+    queues: np.ndarray  # (queues,) QUEUE
+    pools: np.ndarray  # (pools,) POOL
+    sizes: np.ndarray  # (size classes,) SIZE
+    capacity: np.ndarray  # (nodes,) int32 GPUs
+    free: np.ndarray  # (nodes,) int32 idle GPUs
+    nodes: np.ndarray  # (nodes,) NODE
+    ends: np.ndarray  # (GPUs,) END
+    places: np.ndarray  # (places,) PLACE
+    bits: np.ndarray  # (words,) int64, the waiting ranks (rankset.py)
+    by_rank: np.ndarray  # (jobs or 0,) int32, the job at each rank
+    least: np.ndarray  # (words or 0,) float64 s, the shortest estimate below each word of bits
+    lengths: np.ndarray  # (jobs or 0,) float64 s, the estimate of the job at each rank
+    similar: np.ndarray  # (jobs, levels) int32, groups to predict from
+    recent: np.ndarray  # (groups, 1 + HISTORY) float64, what the predictor has seen
+    trial: np.ndarray  # (nodes,) int32, scratch: idle GPUs at another time
+    tally: np.ndarray  # (largest node + 1,) int64, scratch of the placers
+
+    def clockwork(self) -> tuple[np.ndarray, ...]:
+        """What `kernel.advance` takes."""
+        without = ("pools", "sizes", "by_rank", "trial", "tally")
+        return tuple(array for name, array in zip(self._fields, self, strict=True) if name not in without)
+
+    def desk(self) -> tuple[np.ndarray, ...]:
+        """What `kernel.schedule` takes."""
+        without = ("similar", "recent")
+        return tuple(array for name, array in zip(self._fields, self, strict=True) if name not in without)
+
+    def listed(self, policy: int) -> "World":
+        """Keep queues as lists, and compute a policy's keys at every decision."""
+        self.sim["policy"] = policy
+        return self._replace(links=_links(len(self.jobs)))
+
+    def ranked_by(self, policy: int, by_size: bool) -> "World":
+        """Keep queues as ranks by a policy whose keys do not change with time."""
+        jobs = self.jobs
+        self.sim["policy"] = policy
+        return self._ranked(*all_keys(policy, jobs["submit"], jobs["estimate"], jobs["asked"]), by_size)
+
+    def ranked(self, keys: np.ndarray, by_size: bool) -> "World":
+        """Keep queues as ranks by keys that were made beforehand."""
+        return self._ranked(keys, np.zeros(0), by_size)
+
+    def _ranked(self, keys: np.ndarray, ties: np.ndarray, by_size: bool) -> "World":
+        stretches = self.sizes if by_size else self.queues
+        order = rank_jobs(keys, ties, self.jobs["size_class" if by_size else "queue"], len(stretches))
+        stretches["low"], stretches["high"] = order.low[:-1], order.low[1:]
+        self.jobs["rank"] = ranks(order.by_rank)
+        self.sim["ranked"], self.sim["by_size"] = True, by_size
+        world = self._replace(bits=words_for(len(keys)), by_rank=order.by_rank)
+        if not by_size:
+            needs_links = self.sim["discipline"][0] == CONSERVATIVE
+            return world._replace(links=_links(len(keys))) if needs_links else world
+        links = _links(len(self.jobs))
+        links["priority"] = ranks(rank_jobs(keys, ties, np.zeros(len(keys), np.int32), 1).by_rank)
+        least, lengths = np.full(len(world.bits), np.inf), self.jobs["estimate"][order.by_rank]
+        return world._replace(links=links, least=least, lengths=lengths)
+
+
+def make_world(
+    nodes: Nodes,
+    pool: np.ndarray,
+    trace: Trace,
+    estimate: np.ndarray,
+    similar: np.ndarray,
+    one_queue: bool,
+    placer: int,
+) -> World:
+    """Lay out an idle cluster before the first event; the discipline and the order of jobs are set afterwards."""
+    gpus = int(nodes.capacity.sum())
+    size, size_low = size_classes(pool, trace.gpus, len(nodes.pool_gpus))
+    jobs = _jobs(nodes, pool, trace, estimate, size, one_queue, placer)
+    places = int(jobs["place_at"][-1]) + _most(nodes, pool[-1:], trace.gpus[-1:], placer)[1][0]
+    sim = records(1, SIM)
+    sim["placer"] = placer
+    sim["predict"] = similar.shape[1] > 0
+    queues = records(1 if one_queue else len(nodes.pool_gpus), QUEUE)
+    queues["head"] = queues["tail"] = queues["held"] = queues["shadow_of"] = -1
+    pools = records(len(nodes.pool_gpus), POOL)
+    pools["gpus"], pools["low"], pools["high"] = nodes.pool_gpus, nodes.first[:-1], nodes.first[1:]
+    queues["size_low"] = 0 if one_queue else size_low[:-1]
+    queues["size_high"] = size_low[-1] if one_queue else size_low[1:]
+    return World(
+        sim=sim,
+        jobs=jobs,
+        links=records(0, LINK),
+        queues=queues,
+        pools=pools,
+        sizes=records(int(size_low[-1]), SIZE),
+        capacity=nodes.capacity,
+        free=nodes.capacity.copy(),
+        nodes=records(len(nodes.capacity), NODE),
+        ends=records(gpus, END),
+        places=records(places, PLACE),
+        bits=words_for(0),
+        by_rank=np.zeros(0, np.int32),
+        least=np.zeros(0),
+        lengths=np.zeros(0),
+        similar=similar,
+        recent=np.zeros((int(similar.max()) + 1 if similar.size else 0, 1 + HISTORY)),
+        trial=np.zeros(len(nodes.capacity), np.int32),
+        tally=np.zeros(int(nodes.capacity.max()) + 1, np.int64),
+    )
+
+
+def _links(count: int) -> np.ndarray:
+    links = records(count, LINK)
+    links["planned"] = links["after"] = links["before"] = -1
+    return links
+
+
+def _jobs(
+    nodes: Nodes, pool: np.ndarray, trace: Trace, estimate: np.ndarray, size: np.ndarray, one_queue: bool, placer: int
+) -> np.ndarray:
+    """The jobs' rows."""
+    jobs = records(len(trace), JOB)
+    fewest, most = _most(nodes, pool, trace.gpus, placer)
+    jobs["submit"], jobs["run_time"], jobs["estimate"], jobs["start"] = trace.submit, trace.run_time, estimate, -1.0
+    jobs["place_at"][1:] = np.cumsum(most)[:-1]
+    jobs["asked"], jobs["gpus"], jobs["fewest"], jobs["size_class"] = trace.gpus, trace.gpus, fewest, size
+    jobs["pool"] = pool
+    jobs["queue"] = 0 if one_queue else pool
+    return jobs
+
+
+def _most(nodes: Nodes, pool: np.ndarray, gpus: np.ndarray, placer: int) -> tuple[np.ndarray, np.ndarray]:
+    """The fewest nodes that could hold each job, and the most that the placer may use for it."""
+    fewest, most = np.zeros(len(gpus), np.int32), np.zeros(len(gpus), np.int64)
+    for p in range(len(nodes.pool_gpus)):
+        here = pool == p
+        capacity = nodes.capacity[nodes.first[p] : nodes.first[p + 1]]
+        fewest[here] = fewest_nodes(capacity, gpus[here])
+        most[here] = most_nodes(placer, capacity, gpus[here], fewest[here])
+    return fewest, most

@@ -1,0 +1,1 @@
+"""JUDGING: replays, tables, plots."""

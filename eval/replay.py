@@ -1,0 +1,129 @@
+"""Replay a trace on a cluster under heuristics: a table, a picture, and every job's start, end and nodes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from allocation.placers import PLACERS
+from berth.commandline import option, parse, run
+from berth.compiled import is_compiled
+from berth.errors import ConfigError
+from envs.clusters import CLUSTERS, find_cluster
+from envs.knowledge import CHOICES
+from envs.policies import POLICIES, find_policy
+from envs.sim.simulator import DISCIPLINES, QUEUES, Schedule, Simulation
+from envs.workload import Workload, prepare
+from eval.tables import console, show, write_csv
+from traces.read import FORMATS, read_trace
+
+EXAMPLES = """
+examples:
+  python eval/replay.py --cluster philly --policies fcfs,sjf,saf --discipline strict,easy
+  python eval/replay.py --cluster helios --workload my_trace.csv --policies all --csv out/
+  python eval/replay.py --cluster my_lab.toml --workload log.swf.gz --runtime_info request --discipline easy
+  python eval/replay.py --policies fcfs,my_rules.py:longest_wait
+docs/semantics.md says exactly what each policy and discipline does.
+"""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What eval/replay.py takes."""
+
+    cluster: str = option("philly", f"one of {', '.join(CLUSTERS)}, or a file NAME.toml (docs/clusters.md)")
+    workload: str = option("", "trace file, plain or .gz; default: the cluster's sample in GPU_Traces/", metavar="FILE")
+    format: str = option("", "format of the trace; default: recognised from its content", choices=tuple(FORMATS))
+    policies: tuple[str, ...] = option(
+        ("fcfs", "sjf", "saf"), f"all, or a list with commas of: {', '.join(POLICIES)}; numbers 0-15; module:function"
+    )
+    discipline: tuple[str, ...] = option(("strict",), f"all, or a list with commas of: {', '.join(DISCIPLINES)}")
+    queue: str = option("pool", "a queue for each pool, or one for all", choices=QUEUES)
+    allocation: str = option("lex", "which nodes a job gets", choices=tuple(PLACERS))
+    runtime_info: str = option("oracle", f"what policies and backfilling know of run times: {CHOICES}")
+    topology: str = option("", "testbed or production; default: testbed")
+    load: float | None = option(
+        None, "rescale arrivals to this offered load, 0 = leave them; default: 0.95 on a testbed, else 0"
+    )
+    assign_pools: int | None = option(
+        None, "draw pools by capacity share, with this seed, for jobs whose pool is not known", metavar="SEED"
+    )
+    max_jobs: int = option(0, "use only the first jobs of the trace, 0 = all")
+    seed: int = option(0, "seed of everything random")
+    csv: str = option("", "write summary.csv and a CSV of every job's start, end and nodes there", metavar="DIR")
+    plot: str = option("", "where the picture goes; default: data/replay/CLUSTER.png", metavar="FILE.png")
+
+
+def main() -> None:
+    """Replay, print the table, and say where the files are."""
+    config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
+    say = console()
+    policies = [find_policy(word) for word in (POLICIES if config.policies == ("all",) else config.policies)]
+    disciplines = tuple(DISCIPLINES) if config.discipline == ("all",) else config.discipline
+    if not policies or not disciplines:
+        raise ConfigError("--policies and --discipline: want at least one of each")
+    workload = load_workload(config, lambda text: say.print(text, highlight=False))
+    gpus = int(workload.nodes.capacity.sum())
+    title = (
+        f"{workload.cluster} {workload.topology}: {gpus:,} GPUs on {len(workload.nodes.capacity):,} nodes, "
+        f"{len(workload):,} jobs, offered load {workload.load:.3f}"
+    )
+    rules = f"queue {config.queue}, allocation {config.allocation}, runtime_info {config.runtime_info}"
+    simulations = [  # made before anything runs, so that what cannot work is said at once
+        Simulation(workload, p, d, config.queue, config.allocation, config.runtime_info, config.seed)
+        for p in policies
+        for d in disciplines
+    ]
+    for note in dict.fromkeys(note for simulation in simulations for note in simulation.notes):
+        say.print(f"note: {note}", highlight=False)
+    if not is_compiled():
+        say.print("compiling the simulator for this machine, once; about a minute ...")
+    schedules = run_all(simulations)
+    show(schedules, f"{title}\n{rules}")
+    if config.csv:
+        files = write_csv(schedules, Path(config.csv))
+        say.print(f"CSV: {', '.join(str(file) for file in files)}", highlight=False, soft_wrap=True)
+    from eval.plots import plot_replay
+
+    picture = Path(config.plot or f"data/replay/{workload.cluster}.png")
+    plot_replay(schedules, picture, f"{title}; {rules}")
+    say.print(f"picture: {picture}", highlight=False, soft_wrap=True)
+
+
+def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:
+    """Read the trace and make it ready for the cluster, telling what was left out and why."""
+    cluster = find_cluster(config.cluster)
+    path = config.workload or cluster.trace
+    if not path:
+        raise ConfigError(f"cluster {cluster.name} has no trace of its own; want --workload FILE")
+    if not config.workload and config.cluster in CLUSTERS:
+        path = str(Path(__file__).resolve().parent.parent / path)
+    trace = read_trace(path, config.format)
+    if config.max_jobs < 0:
+        raise ConfigError(f"--max_jobs {config.max_jobs}: want a number > 0, or 0 for all")
+    for sentence in trace.sentences():
+        tell(sentence)
+    if config.max_jobs:
+        trace = trace.select(slice(0, config.max_jobs))
+    workload = prepare(trace, cluster, config.topology, config.load, config.assign_pools, config.allocation)
+    for note in workload.notes:
+        tell(f"note: {note}")
+    return workload
+
+
+def run_all(simulations: list[Simulation]) -> list[Schedule]:
+    """Run simulations one after the other behind a progress bar."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    schedules = []
+    with Progress(*columns, console=console(), transient=True) as bar:
+        for simulation in simulations:
+            name = f"{simulation.policy.name} {simulation.discipline}"
+            task = bar.add_task(name, total=len(simulation.workload))
+            schedules.append(simulation.run(lambda started, task=task: bar.update(task, completed=started)))
+            bar.remove_task(task)
+    return schedules
+
+
+if __name__ == "__main__":
+    run(main)

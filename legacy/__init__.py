@@ -1,0 +1,1 @@
+"""The reference simulator that the compiled one is checked against."""

@@ -1,0 +1,268 @@
+"""The reference simulator: objects, lists and loops, as slow as it is easy to read.
+
+It shares no code with the compiled simulator, which is compared with it job by job (tests/test_kernel_vs_legacy.py).
+docs/semantics.md says in words what both do.
+"""
+
+from dataclasses import dataclass, field
+
+from legacy.policies import CHANGE_WITH_TIME, KEYS, NEED_RUN_TIME
+
+Placement = list[tuple[int, int]]  # (node, GPUs)
+INFINITY = float("inf")
+
+
+@dataclass
+class Job:
+    """One job: what it asks for, and what became of it."""
+
+    number: int
+    submit: float
+    run_time: float
+    gpus: int
+    pool: int = 0
+    estimate: float = 0.0  # what is known of run_time
+    user: str = ""
+    vc: str = ""
+    given_key: float = 0.0  # for policies that are not formulas
+    start: float = -1.0
+    nodes: Placement = field(default_factory=list)
+
+    @property
+    def end(self) -> float:
+        """When it ends, once it has started."""
+        return self.start + self.run_time
+
+
+class Simulator:
+    """Runs jobs on pools of nodes; `capacity[p]` lists the GPUs of each node of pool p."""
+
+    def __init__(
+        self,
+        jobs: list[Job],
+        capacity: list[list[int]],
+        policy: str,
+        discipline: str,
+        queue: str = "pool",
+        placer: str = "lex",
+        predict: bool = False,
+    ) -> None:
+        self.jobs, self.policy, self.discipline, self.placer, self.predict = jobs, policy, discipline, placer, predict
+        self.global_queue = queue == "global"
+        self.capacity = [gpus for pool in capacity for gpus in pool]
+        self.pool_nodes, first = [], 0
+        for pool in capacity:
+            self.pool_nodes.append(range(first, first + len(pool)))
+            first += len(pool)
+        self.free = list(self.capacity)
+        self.now = 0.0
+        self.waiting: list[Job] = []
+        self.running: list[Job] = []
+        self.ended: list[Job] = []
+        self.held: dict[int, Job] = {}
+        self.plan: dict[int, list[tuple[Job, float, Placement]]] = {}
+        self.surprised: set[int] = set()
+
+    def run(self) -> list[Job]:
+        """Simulate until every job has ended."""
+        coming = sorted(self.jobs, key=lambda job: (job.submit, job.number))
+        while coming or self.running:
+            self.now = min([job.submit for job in coming[:1]] + [job.end for job in self.running])
+            touched = set()
+            for job in sorted(self.running, key=lambda job: (job.end, job.number)):
+                if job.end <= self.now:
+                    self.finish(job)
+                    touched.add(self.queue_of(job))
+            while coming and coming[0].submit <= self.now:
+                job = coming.pop(0)
+                if self.predict:
+                    job.estimate = self.predicted(job)
+                self.waiting.append(job)
+                touched.add(self.queue_of(job))
+            for queue in sorted(touched):
+                self.schedule(queue)
+        return self.jobs
+
+    def queue_of(self, job: Job) -> int:
+        """The queue in which a job waits."""
+        one_for_all = self.global_queue and self.discipline not in ("fit", "conservative")
+        return 0 if one_for_all else job.pool
+
+    def in_order(self, queue: int) -> list[Job]:
+        """The waiting jobs of a queue, best first; ties in submit order."""
+
+        def key(job: Job) -> tuple[float | tuple[float, float], int]:
+            if self.policy not in KEYS:
+                return job.given_key, job.number
+            size = sum(self.capacity[node] for node in self.pool_nodes[job.pool])
+            now = KEYS[self.policy](job.submit, job.estimate, job.gpus, self.now - job.submit, size)
+            return now, job.number
+
+        return sorted((job for job in self.waiting if self.queue_of(job) == queue), key=key)
+
+    def schedule(self, queue: int) -> None:
+        """Let one queue start what its discipline allows."""
+        if self.discipline == "conservative":
+            self.follow_plan(queue)
+            return
+        if self.discipline == "fit":
+            for job in self.in_order(queue):
+                self.start_if(job, self.place(job, self.free))
+            return
+        holds, backfills = self.discipline.startswith("reserve"), self.discipline.endswith("easy")
+        while line := self.in_order(queue):
+            first = self.held.get(queue, line[0])
+            if not self.start_if(first, self.place(first, self.free)):
+                if holds:
+                    self.held[queue] = first
+                if backfills:
+                    self.backfill(first, [job for job in line if job is not first])
+                return
+            self.held.pop(queue, None)
+
+    def start_if(self, job: Job, nodes: Placement | None) -> bool:
+        """Start a job on the nodes found for it, if any."""
+        if nodes is None:
+            return False
+        for node, gpus in nodes:
+            self.free[node] -= gpus
+        job.start, job.nodes = self.now, nodes
+        self.waiting.remove(job)
+        self.running.append(job)
+        return True
+
+    def finish(self, job: Job) -> None:
+        """Give a job's GPUs back."""
+        for node, gpus in job.nodes:
+            self.free[node] += gpus
+        self.running.remove(job)
+        self.ended.append(job)
+        if job.start + job.estimate != self.now:
+            self.surprised.add(job.pool)
+
+    def predicted(self, job: Job) -> float:
+        """The mean run time of the last ten ended jobs most like this one."""
+        alike = [
+            [old for old in self.ended if job.user and old.user == job.user and old.gpus == job.gpus],
+            [old for old in self.ended if job.vc and old.vc == job.vc and old.gpus == job.gpus],
+            [old for old in self.ended if old.gpus == job.gpus],
+            self.ended,
+        ]
+        for jobs in alike:
+            if jobs:
+                last = [old.run_time for old in jobs[-10:]]
+                return sum(last) / len(last)
+        return 3600.0
+
+    def place(self, job: Job, free: list[int]) -> Placement | None:
+        """Choose nodes for a job where `free` GPUs are idle; None where it does not fit."""
+        nodes = self.pool_nodes[job.pool]
+        if self.placer == "spread":
+            return fill(nodes, free, job.gpus) if sum(free[n] for n in nodes) >= job.gpus else None
+        if self.placer == "consolidate":
+            return consolidate(nodes, self.capacity, free, job.gpus)
+        return lex(nodes, self.capacity, free, job.gpus)
+
+    def expected_end(self, job: Job) -> float:
+        """When a running job should end; one that is late is expected to end in a second."""
+        return max(job.start + job.estimate, self.now + 1)
+
+    def backfill(self, first: Job, others: list[Job]) -> None:
+        """EASY: start others that fit and do not delay the first."""
+        then = list(self.free)
+        shadow = INFINITY
+        for job in sorted((j for j in self.running if j.pool == first.pool), key=self.expected_end):
+            if self.expected_end(job) > shadow:
+                break
+            for node, gpus in job.nodes:
+                then[node] += gpus
+            if shadow == INFINITY and self.place(first, then) is not None:
+                shadow = self.expected_end(job)
+        for job in others:
+            nodes = self.place(job, self.free)
+            if nodes is None:
+                continue
+            if job.pool == first.pool and job.estimate > shadow - self.now:
+                beside = list(then)
+                for node, gpus in nodes:
+                    beside[node] -= gpus
+                if self.place(first, beside) is None:
+                    continue
+                then = beside
+            self.start_if(job, nodes)
+
+    def follow_plan(self, pool: int) -> None:
+        """Conservative: renew the reservations that may have changed, then start what is due."""
+        line = self.in_order(pool)
+        late = any(job.pool == pool and job.start + job.estimate <= self.now for job in self.running)
+        fixed = self.policy not in CHANGE_WITH_TIME and not (self.predict and self.policy in NEED_RUN_TIME)
+        kept = []
+        if fixed and not late and pool not in self.surprised:
+            old = [entry for entry in self.plan.get(pool, []) if entry[0] in line]
+            while len(kept) < len(old) and old[len(kept)][0] is line[len(kept)]:
+                kept.append(old[len(kept)])
+        self.surprised.discard(pool)
+        plan = list(kept)
+        for job in line[len(kept) :]:
+            plan.append((job, *self.earliest(job, plan)))
+        self.plan[pool] = plan
+        for job, start, nodes in plan:
+            if start == self.now:
+                self.start_if(job, nodes)
+
+    def earliest(self, job: Job, plan: list[tuple[Job, float, Placement]]) -> tuple[float, Placement]:
+        """The earliest start at which a job fits beside the running jobs and a plan, for as long as it should run."""
+        booked = [(self.now, self.expected_end(other), other.nodes) for other in self.running if other.pool == job.pool]
+        booked += [(start, start + other.estimate, nodes) for other, start, nodes in plan]
+        for start in sorted({self.now} | {end for _, end, _ in booked}):
+            stop = start + job.estimate
+            moments = {start} | {begin for begin, _, _ in booked if start < begin < stop}
+            idle = list(self.capacity)
+            for moment in moments:
+                then = list(self.capacity)
+                for begin, end, nodes in booked:
+                    if begin <= moment < end:
+                        for node, gpus in nodes:
+                            then[node] -= gpus
+                idle = [min(pair) for pair in zip(idle, then, strict=True)]
+            placed = self.place(job, idle)
+            if placed is not None:
+                return start, placed
+        raise AssertionError("a job that fits an idle pool fits once everything has ended")
+
+
+def fill(nodes: range | list[int], free: list[int], gpus: int) -> Placement:
+    """Take GPUs from the first nodes on."""
+    placed: Placement = []
+    for node in nodes:
+        taken = min(free[node], gpus - sum(g for _, g in placed))
+        if taken > 0:
+            placed.append((node, taken))
+    return placed
+
+
+def lex(nodes: range, capacity: list[int], free: list[int], gpus: int) -> Placement | None:
+    """The lowest nodes among the fewest that the capacity allows."""
+    largest = sorted((capacity[n] for n in nodes), reverse=True)
+    fewest = next(k for k in range(1, len(largest) + 1) if sum(largest[:k]) >= gpus)
+    chosen: list[int] = []
+    for node in nodes:
+        others = sorted((free[n] for n in nodes if n > node), reverse=True)[: max(0, fewest - len(chosen) - 1)]
+        reached = sum(free[n] for n in chosen) + free[node] + sum(others)
+        if len(chosen) < fewest and free[node] > 0 and reached >= gpus:
+            chosen.append(node)
+    return fill(chosen, free, gpus) if len(chosen) == fewest else None
+
+
+def consolidate(nodes: range, capacity: list[int], free: list[int], gpus: int) -> Placement | None:
+    """Helios's rule: one node, the fullest with room; a larger job takes idle nodes, and the rest of the freest other."""
+    largest = max(capacity[n] for n in nodes)
+    if gpus <= largest:
+        room = [n for n in nodes if free[n] >= gpus]
+        return [(min(room, key=lambda n: (free[n], n)), gpus)] if room else None
+    whole, rest = divmod(gpus, largest)
+    idle = [n for n in nodes if free[n] == largest][:whole]
+    others = sorted((n for n in nodes if n not in idle), key=lambda n: (-free[n], n))
+    if len(idle) < whole or (rest and (not others or free[others[0]] < rest)):
+        return None
+    return [(n, largest) for n in idle] + ([(others[0], rest)] if rest else [])

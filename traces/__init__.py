@@ -1,0 +1,1 @@
+"""IN: every trace format in, one Trace of columns out."""

@@ -1,0 +1,1 @@
+"""LEARNING: the trainer goes here."""
