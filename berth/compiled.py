@@ -38,7 +38,7 @@ if "NUMBA_CACHE_DIR" not in os.environ:
 
 def njit(function: F) -> F:
     """Compile a module-level function over plain arrays; NUMBA_DISABLE_JIT=1 leaves it plain Python."""
-    compiled: F = numba.njit(cache=True)(function)
+    compiled: F = numba.njit(cache=True, error_model="numpy")(function)
     return compiled
 
 

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from berth.errors import ConfigError
 from berth.streams import stream
@@ -73,13 +72,18 @@ def similar_jobs(trace: Trace) -> np.ndarray:
     levels = []
     for names in (trace.user, trace.vc):
         if names is not None:
-            codes = pd.factorize(names)[0].astype(np.int64)
-            pair = pd.factorize(codes * (int(size.max()) + 1) + size)[0]
+            codes = _numbered(names)
+            pair = _numbered(codes * (int(size.max()) + 1) + size)
             levels.append(np.where(names == "-1", -1, pair))
-    levels.append(pd.factorize(size)[0])
+    levels.append(_numbered(size))
     levels.append(np.zeros(len(trace), np.int64))
     groups, used = [], 0
     for level in levels:
         groups.append(np.where(level >= 0, level + used, -1))
         used += int(level.max()) + 1
     return np.ascontiguousarray(np.array(groups, np.int32).T)
+
+
+def _numbered(values: np.ndarray) -> np.ndarray:
+    """Number distinct values from 0."""
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)

@@ -15,6 +15,7 @@ from envs.knowledge import CHOICES
 from envs.policies import POLICIES, find_policy
 from envs.sim.simulator import DISCIPLINES, QUEUES, Schedule, Simulation
 from envs.workload import Workload, prepare
+from eval.plots import Painter
 from eval.tables import console, show, write_csv
 from traces.read import FORMATS, read_trace
 
@@ -70,6 +71,7 @@ def main() -> None:
         f"{len(workload):,} jobs, offered load {workload.load:.3f}"
     )
     rules = f"queue {config.queue}, allocation {config.allocation}, runtime_info {config.runtime_info}"
+    painter = Painter()
     simulations = [  # made before anything runs, so that what cannot work is said at once
         Simulation(workload, p, d, config.queue, config.allocation, config.runtime_info, config.seed)
         for p in policies
@@ -84,10 +86,8 @@ def main() -> None:
     if config.csv:
         files = write_csv(schedules, Path(config.csv))
         say.print(f"CSV: {', '.join(str(file) for file in files)}", highlight=False, soft_wrap=True)
-    from eval.plots import plot_replay
-
     picture = Path(config.plot or f"data/replay/{workload.cluster}.png")
-    plot_replay(schedules, picture, f"{title}; {rules}")
+    painter.replay(schedules, picture, f"{title}; {rules}")
     say.print(f"picture: {picture}", highlight=False, soft_wrap=True)
 
 

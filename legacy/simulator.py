@@ -65,6 +65,8 @@ class Simulator:
 
     def run(self) -> list[Job]:
         """Simulate until every job has ended."""
+        if self.discipline.startswith("rlscheduler"):
+            return self.run_one_by_one()
         coming = sorted(self.jobs, key=lambda job: (job.submit, job.number))
         while coming or self.running:
             self.now = min([job.submit for job in coming[:1]] + [job.end for job in self.running])
@@ -83,22 +85,59 @@ class Simulator:
                 self.schedule(queue)
         return self.jobs
 
+    def run_one_by_one(self) -> list[Job]:
+        """RLScheduler's loop: choose, wait for the chosen job one event at a time, start it."""
+        coming = sorted(self.jobs, key=lambda job: (job.submit, job.number))
+        self.waiting, self.now = [coming.pop(0)], self.jobs[0].submit
+        while self.waiting:
+            self.waiting.sort(key=lambda job: self.key(job))  # stable: earlier order breaks ties
+            chosen = self.waiting[0]
+            shadow = -INFINITY
+            if self.place(chosen, self.free) is None and self.discipline.endswith("easy"):
+                self.running.sort(key=lambda job: job.start + job.estimate)
+                idle = sum(self.free[node] for node in self.pool_nodes[chosen.pool])
+                for job in self.running:
+                    idle += job.gpus if job.pool == chosen.pool else 0
+                    if idle >= chosen.gpus:
+                        shadow = job.start + job.estimate
+                        break
+            while not self.start_if(chosen, self.place(chosen, self.free)):
+                if self.discipline.endswith("easy"):
+                    self.waiting.sort(key=lambda job: job.submit)
+                    for job in list(self.waiting):
+                        if self.now + job.estimate < shadow:
+                            self.start_if(job, self.place(job, self.free))
+                self.one_event(coming)
+            while not self.waiting and coming:
+                self.one_event(coming)
+        return self.jobs
+
+    def one_event(self, coming: list[Job]) -> None:
+        """The next arrival or the earliest end, whichever comes first; the arrival if both do."""
+        self.running.sort(key=lambda job: job.end)
+        if coming and (not self.running or coming[0].submit <= self.running[0].end):
+            self.now = max(self.now, coming[0].submit)
+            self.waiting.append(coming.pop(0))
+        else:
+            self.now = max(self.now, self.running[0].end)
+            self.finish(self.running[0])
+
     def queue_of(self, job: Job) -> int:
         """The queue in which a job waits."""
         one_for_all = self.global_queue and self.discipline not in ("fit", "conservative")
         return 0 if one_for_all else job.pool
 
+    def key(self, job: Job) -> float | tuple[float, float]:
+        """A job's key now."""
+        if self.policy not in KEYS:
+            return job.given_key
+        size = sum(self.capacity[node] for node in self.pool_nodes[job.pool])
+        return KEYS[self.policy](job.submit, job.estimate, job.gpus, self.now - job.submit, size)
+
     def in_order(self, queue: int) -> list[Job]:
         """The waiting jobs of a queue, best first; ties in submit order."""
-
-        def key(job: Job) -> tuple[float | tuple[float, float], int]:
-            if self.policy not in KEYS:
-                return job.given_key, job.number
-            size = sum(self.capacity[node] for node in self.pool_nodes[job.pool])
-            now = KEYS[self.policy](job.submit, job.estimate, job.gpus, self.now - job.submit, size)
-            return now, job.number
-
-        return sorted((job for job in self.waiting if self.queue_of(job) == queue), key=key)
+        mine = (job for job in self.waiting if self.queue_of(job) == queue)
+        return sorted(mine, key=lambda job: (self.key(job), job.number))
 
     def schedule(self, queue: int) -> None:
         """Let one queue start what its discipline allows."""

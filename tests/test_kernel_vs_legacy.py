@@ -83,7 +83,7 @@ def test_every_placer(allocation, discipline, case, policy):
     check_invariants(compare(*case, policy, discipline, allocation=allocation), discipline)
 
 
-@pytest.mark.parametrize("discipline", DISCIPLINES)
+@pytest.mark.parametrize("discipline", [name for name in DISCIPLINES if not name.startswith("rlscheduler")])
 @pytest.mark.parametrize("info", ["request", "predicted", "noisy:1"])
 @given(cases(), st.sampled_from(["fcfs", "sjf", "saf", "wfp3"]), st.sampled_from(QUEUES))
 @settings(max_examples=60)

@@ -1,9 +1,9 @@
 """The short CSVs in which public job lists are passed on: Venus and PAI (4 columns), Philly's passed jobs (5)."""
 
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from traces.table import Table, read_table, read_text
 from traces.trace import Trace, make_trace
@@ -37,15 +37,23 @@ def read_philly(path: str | Path, text: str | None = None) -> Trace:
     Times count from the first job's timestamp; the file names no jobs, so they are called by their line.
     """
     table = read_table(path, read_text(path) if text is None else text, PHILLY_FIELDS)
-    stamps = pd.to_datetime(table.words["timestamp"], format="%Y-%m-%d %H:%M:%S", errors="coerce")
-    table.check("timestamp", stamps.notna().to_numpy(), "a time like 2017-10-03 14:05:59")
+    stamps = np.array([_seconds(word) for word in table.names("timestamp")])
+    table.check("timestamp", np.isfinite(stamps), "a time like 2017-10-03 14:05:59")
     columns = _sizes(table, "duration", "num_gpus")
     columns |= {
         "job_id": np.array([f"line{line}" for line in table.lines], dtype=object),
-        "submit": (stamps - stamps.min()).dt.total_seconds().to_numpy(dtype=np.float64),
+        "submit": stamps - stamps.min(initial=np.inf),
         "vc": table.names("cluster"),
     }
     return _in_scope(path, columns, "Philly passed jobs (5 columns)")
+
+
+def _seconds(word: str) -> float:
+    """Seconds since 1970 of a naive time, NaN where it is none."""
+    try:
+        return (datetime.fromisoformat(word) - datetime(1970, 1, 1)).total_seconds()
+    except (ValueError, TypeError):
+        return float("nan")
 
 
 def _sizes(table: Table, run_time: str, gpus: str) -> dict[str, np.ndarray]:

@@ -1,13 +1,11 @@
 """Delimited text read into columns, with errors that name file, line and field."""
 
 import gzip
-import io
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from berth.errors import TraceError
 
@@ -38,19 +36,23 @@ class Table:
 
     path: str
     lines: np.ndarray  # (rows,) line number in the file, from 1
-    words: pd.DataFrame  # (rows, fields) strings
+    words: dict[str, np.ndarray]  # field -> (rows,) strings, blanks around them taken off
 
     def select(self, rows: np.ndarray) -> "Table":
         """Keep the rows of a mask."""
-        return Table(self.path, self.lines[rows], self.words[rows].reset_index(drop=True))
+        return Table(self.path, self.lines[rows], {field: words[rows] for field, words in self.words.items()})
 
     def names(self, field: str) -> np.ndarray:
-        """A column as it stands, blanks around it taken off."""
-        return self.words[field].str.strip().to_numpy(dtype=object)
+        """A column as it stands."""
+        return self.words[field]
 
     def numbers(self, field: str, low: float, want: str = "") -> np.ndarray:
         """A column of finite numbers >= low; raises TraceError at the first row that has something else."""
-        values = pd.to_numeric(self.words[field].str.strip(), errors="coerce").to_numpy(dtype=np.float64)
+        words = self.words[field]
+        try:
+            values = words.astype(np.float64)
+        except ValueError:
+            values = np.array([_number(word) for word in words])
         self.check(field, np.isfinite(values) & (values >= low), want or f"a number >= {low:g}")
         return values
 
@@ -61,15 +63,22 @@ class Table:
 
     def fail(self, row: int, field: str, want: str) -> None:
         """Raise the TraceError for one row and field."""
-        raise TraceError(f"{self.path}:{self.lines[row]}: {field} = {self.words[field].iloc[row]}, want {want}")
+        raise TraceError(f"{self.path}:{self.lines[row]}: {field} = {self.words[field][row]}, want {want}")
 
     def check_unique(self, field: str) -> None:
         """Raise TraceError where a value stands twice in a column."""
-        again = self.words[field].str.strip().duplicated().to_numpy()
-        if again.any():
-            row = int(np.argmax(again))
-            first = self.lines[int(np.argmax(self.names(field) == self.names(field)[row]))]
-            self.fail(row, field, f"an id that is not on line {first} already")
+        seen: dict[str, int] = {}
+        for row, word in enumerate(self.words[field]):
+            if word in seen:
+                self.fail(row, field, f"an id that is not on line {self.lines[seen[word]]} already")
+            seen[word] = row
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return float("nan")
 
 
 def read_table(path: str | Path, text: str, fields: tuple[str, ...], comment: str = ";", separator: str = ",") -> Table:
@@ -77,29 +86,18 @@ def read_table(path: str | Path, text: str, fields: tuple[str, ...], comment: st
 
     `separator` " " means any run of blanks. Raises TraceError for a line with another number of fields.
     """
-    kept: list[str] = []
+    rows: list[list[str]] = []
     numbers: list[int] = []
-    blanks = separator == " "
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith(comment):
             continue
-        found = len(line.split()) if blanks else line.count(separator) + 1
-        if found != len(fields):
-            raise TraceError(f"{path}:{number}: {found} fields, want {len(fields)} ({', '.join(fields)}): {line[:60]!r}")
-        kept.append(line)
+        row = line.split() if separator == " " else [word.strip() for word in line.split(separator)]
+        if len(row) != len(fields):
+            raise TraceError(f"{path}:{number}: {len(row)} fields, want {len(fields)} ({', '.join(fields)}): {line[:60]!r}")
+        if not rows and not numbers and [word.lower() for word in row] == list(fields):
+            continue
+        rows.append(row)
         numbers.append(number)
-    if kept and not blanks and [word.strip().lower() for word in kept[0].split(separator)] == list(fields):
-        kept, numbers = kept[1:], numbers[1:]
-    if not kept:
-        return Table(str(path), np.empty(0, np.int64), pd.DataFrame({field: [] for field in fields}, dtype=str))
-    words = pd.read_csv(
-        io.StringIO("\n".join(kept)),
-        header=None,
-        names=list(fields),
-        sep=r"\s+" if blanks else separator,
-        dtype=str,
-        keep_default_na=False,
-        quoting=3,
-        skipinitialspace=True,
-    )
-    return Table(str(path), np.array(numbers), words)
+    columns = zip(*rows, strict=True) if rows else ([] for _ in fields)
+    words = {field: np.array(column, dtype=object) for field, column in zip(fields, columns, strict=True)}
+    return Table(str(path), np.array(numbers, np.int64), words)

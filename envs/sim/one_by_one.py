@@ -1,9 +1,10 @@
 """RLScheduler's clock, compiled: one event at a time, with a chosen job that is not reconsidered.
 
-What differs from `reserve` in kernel.py, each the rule of a published table: an arrival comes before a completion of the
-same second; only one event is handled before the next decision, so jobs of one second become visible one by one; ties
-go by the order that the queue, or the list of running jobs, was last sorted into; after a start the clock stands still
-while anything waits; backfilling looks at the shadow time alone, which is computed once.
+What differs from `reserve` in kernel.py, each the rule of a published table: one queue for all pools; an arrival comes
+before a completion of the same second; only one event is handled before the next decision, so jobs of one second become
+visible one by one; ties go by the order that the queue, or the list of running jobs, was last sorted into; after a start
+the clock stands still while anything waits; backfilling looks at the shadow time alone, which is computed once from
+counts of GPUs.
 """
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from berth.compiled import njit
 from envs.sim.moves import occupy, try_place, vacate
 from envs.sim.priorities import key
+from envs.sim.state import account
 
 
 @njit
@@ -26,19 +28,21 @@ def replay_one_by_one(
     tally: np.ndarray,
     backfill: bool,
 ) -> None:
-    """Run one sequence of jobs, given in the order in which they arrive, until the last has started."""
+    """Run jobs, given in the order in which they arrive, until the last has ended."""
     queue, running = np.empty(len(jobs), np.int32), np.empty(len(jobs), np.int32)
     count = np.zeros(2, np.int64)  # how many wait, how many run
     sim[0].now = jobs[0].submit
     queue[0], count[0], sim[0].next = 0, 1, 1
     while count[0] > 0:
-        keys = np.empty(count[0])
+        keys, ties = np.empty(count[0]), np.empty(count[0])
         for i in range(count[0]):
-            keys[i] = key(sim, jobs, links, pools, queue[i])[0]
-        _stable_sort(queue, keys)
+            keys[i], ties[i] = key(sim, jobs, links, pools, queue[i])
+        by_tie = np.argsort(ties, kind="mergesort")
+        _stable_sort(queue, ties)
+        _stable_sort(queue, keys[by_tie])
         chosen = queue[0]
         if not try_place(sim, jobs, pools, capacity, free, places, tally, chosen):
-            shadow = _shadow(jobs, free, running, count[1], chosen) if backfill else -np.inf
+            shadow = _shadow(jobs, pools, free, running, count[1], chosen) if backfill else -np.inf
             while True:
                 if backfill:
                     _start_before(
@@ -48,8 +52,10 @@ def replay_one_by_one(
                 if try_place(sim, jobs, pools, capacity, free, places, tally, chosen):
                     break
         _start(sim, jobs, capacity, free, nodes, places, queue, running, count, chosen)
-        while count[0] == 0 and sim[0].next < len(jobs):
+        while count[0] == 0 and (sim[0].next < len(jobs) or count[1] > 0):
             _one_event(sim, jobs, capacity, free, nodes, places, queue, running, count)
+    for node in range(len(free)):
+        account(sim, nodes, capacity, free, node)
 
 
 @njit
@@ -116,15 +122,19 @@ def _one_event(
 
 
 @njit
-def _shadow(jobs: np.ndarray, free: np.ndarray, running: np.ndarray, count: int, chosen: int) -> float:
+def _shadow(
+    jobs: np.ndarray, pools: np.ndarray, free: np.ndarray, running: np.ndarray, count: int, chosen: int
+) -> float:
     """The estimated end of the running job whose processors let the chosen one fit by count; sorts `running` by it."""
     ends = np.empty(count)
     for i in range(count):
         ends[i] = jobs[running[i]].start + jobs[running[i]].estimate
     _stable_sort(running, ends)
-    idle = np.sum(free)
+    pool = jobs[chosen].pool
+    idle = np.sum(free[pools[pool].low : pools[pool].high])
     for i in range(count):
-        idle += jobs[running[i]].gpus
+        if jobs[running[i]].pool == pool:
+            idle += jobs[running[i]].gpus
         if idle >= jobs[chosen].gpus:
             return jobs[running[i]].start + jobs[running[i]].estimate
     return ends.max()

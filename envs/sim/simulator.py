@@ -12,13 +12,17 @@ from berth.errors import ConfigError, SimulationError
 from envs.knowledge import know, refuse_hidden
 from envs.policies import Ask, Policy, find_policy
 from envs.sim import kernel, priorities
-from envs.sim.state import CONSERVATIVE, EASY, FIT, IN_ORDER
+from envs.sim.state import CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_BY_ONE, ONE_BY_ONE_EASY
+from envs.sim.one_by_one import replay_one_by_one
 from envs.sim.world import World, make_world
 from envs.snapshot import Snapshot
 from envs.workload import Workload
 
 EVENTS_AT_A_TIME = 20_000
 QUEUES = ("pool", "global")
+
+
+_LISTED = (ONE_BY_ONE, ONE_BY_ONE_EASY)
 
 
 class Discipline(NamedTuple):
@@ -37,6 +41,8 @@ DISCIPLINES = {
     "reserve_easy": Discipline(EASY, True, True, "reserve, and jobs slip past that do not delay the chosen one"),
     "conservative": Discipline(CONSERVATIVE, False, True, "every queued job has a reservation"),
     "fit": Discipline(FIT, False, False, "any queued job that fits, in priority order"),
+    "rlscheduler": Discipline(ONE_BY_ONE, True, False, "reserve by RLScheduler's rules: one event, one job at a time"),
+    "rlscheduler_easy": Discipline(ONE_BY_ONE_EASY, True, True, "rlscheduler with its backfilling by shadow time alone"),
 }
 """Every discipline by name."""
 
@@ -91,6 +97,8 @@ class Simulation:
         self.discipline = discipline
         self.runtime_info = runtime_info
         how = DISCIPLINES[discipline]
+        if how.code in _LISTED and (self.policy.ask is not None or runtime_info == "predicted"):
+            raise ConfigError(f"discipline {discipline} takes no Python functions and no predicted run times; choose others")
         known = know(workload.trace, runtime_info, seed)
         if known.hidden:
             refuse_hidden(self.policy.name, self.policy.needs_run_time, discipline, how.backfills)
@@ -98,7 +106,9 @@ class Simulation:
         self.world: World = make_world(
             workload.nodes,
             workload.pool,
-            workload.trace,
+            workload.trace.submit,
+            workload.trace.run_time,
+            workload.trace.gpus,
             known.estimate,
             known.similar,
             one_queue=queue == "global" and how.code in (IN_ORDER, EASY),
@@ -109,15 +119,22 @@ class Simulation:
         by_size = how.code in (FIT, EASY)
         if self.policy.ask is not None:
             self.world = self.world.listed(priorities.GIVEN)
+        elif self.policy.draw is not None and how.code in _LISTED:
+            self.world = self.world.listed(priorities.GIVEN)
+            self.world.links["key"] = self.policy.draw(len(workload), seed)
         elif self.policy.draw is not None:
             self.world = self.world.ranked(self.policy.draw(len(workload), seed), by_size)
-        elif self.policy.changes or (sim["predict"] and self.policy.needs_run_time):
+        elif how.code in _LISTED or self.policy.changes or (sim["predict"] and self.policy.needs_run_time):
             self.world = self.world.listed(self.policy.code)
         else:
             self.world = self.world.ranked_by(self.policy.code, by_size)
 
     def run(self, progress: Callable[[int], None] | None = None) -> Schedule:
         """Run to the end; `progress` is told the number of jobs started, now and then."""
+        if DISCIPLINES[self.discipline].code in _LISTED:
+            code = DISCIPLINES[self.discipline].code
+            replay_one_by_one(*self.world.single(), code == ONE_BY_ONE_EASY)
+            return self.schedule()
         if self.policy.ask is not None:
             self._run_asking(self.policy.ask, progress)
         while kernel.replay(*self.world, EVENTS_AT_A_TIME):

@@ -4,7 +4,7 @@ import numpy as np
 
 from berth.compiled import njit
 
-IN_ORDER, EASY, FIT, CONSERVATIVE = 0, 1, 2, 3
+IN_ORDER, EASY, FIT, CONSERVATIVE, ONE_BY_ONE, ONE_BY_ONE_EASY = range(6)
 """The kernel's disciplines; envs/sim/simulator.py gives them names."""
 
 SIM = np.dtype([
@@ -14,7 +14,7 @@ SIM = np.dtype([
     ("started", "i8"),  # how many jobs have started
     ("placer", "i4"),  # allocation/placers.py
     ("policy", "i4"),  # priorities.py
-    ("discipline", "i4"),  # IN_ORDER, EASY, FIT or CONSERVATIVE
+    ("discipline", "i4"),  # IN_ORDER, EASY, ...
     ("hold", "?"),  # a chosen job holds its queue until it starts
     ("predict", "?"),  # estimates are made when a job arrives, from those that have ended
     ("ranked", "?"),  # priorities are known beforehand: the queue is a set of ranks, else a linked list

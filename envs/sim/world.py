@@ -10,7 +10,6 @@ from envs.sim.cluster import Nodes
 from envs.sim.order import all_keys, rank_jobs, ranks, size_classes
 from envs.sim.rankset import words_for
 from envs.sim.state import CONSERVATIVE, END, HISTORY, JOB, LINK, NODE, PLACE, POOL, QUEUE, SIM, SIZE
-from traces.trace import Trace
 
 
 class World(NamedTuple):
@@ -46,6 +45,11 @@ class World(NamedTuple):
         without = ("similar", "recent")
         return tuple(array for name, array in zip(self._fields, self, strict=True) if name not in without)
 
+    def single(self) -> tuple[np.ndarray, ...]:
+        """What `one_by_one.replay_one_by_one` takes."""
+        w = self
+        return w.sim, w.jobs, w.links, w.pools, w.capacity, w.free, w.nodes, w.places, w.tally
+
     def listed(self, policy: int) -> "World":
         """Keep queues as lists, and compute a policy's keys at every decision."""
         self.sim["policy"] = policy
@@ -80,17 +84,25 @@ class World(NamedTuple):
 def make_world(
     nodes: Nodes,
     pool: np.ndarray,
-    trace: Trace,
+    submit: np.ndarray,
+    run_time: np.ndarray,
+    gpus: np.ndarray,
     estimate: np.ndarray,
     similar: np.ndarray,
     one_queue: bool,
     placer: int,
 ) -> World:
-    """Lay out an idle cluster before the first event; the discipline and the order of jobs are set afterwards."""
-    gpus = int(nodes.capacity.sum())
-    size, size_low = size_classes(pool, trace.gpus, len(nodes.pool_gpus))
-    jobs = _jobs(nodes, pool, trace, estimate, size, one_queue, placer)
-    places = int(jobs["place_at"][-1]) + _most(nodes, pool[-1:], trace.gpus[-1:], placer)[1][0]
+    """Lay out an idle cluster before the first event, and jobs (jobs,) in the order of their arrival.
+
+    The discipline and the priorities are set afterwards.
+    """
+    size_class, size_low = size_classes(pool, gpus, len(nodes.pool_gpus))
+    fewest, most = _node_counts(nodes, pool, gpus, placer)
+    jobs = records(len(submit), JOB)
+    jobs["submit"], jobs["run_time"], jobs["estimate"], jobs["start"] = submit, run_time, estimate, -1.0
+    jobs["place_at"][1:] = np.cumsum(most)[:-1]
+    jobs["asked"], jobs["gpus"], jobs["fewest"], jobs["size_class"] = gpus, gpus, fewest, size_class
+    jobs["pool"], jobs["queue"] = pool, 0 if one_queue else pool
     sim = records(1, SIM)
     sim["placer"] = placer
     sim["predict"] = similar.shape[1] > 0
@@ -110,8 +122,8 @@ def make_world(
         capacity=nodes.capacity,
         free=nodes.capacity.copy(),
         nodes=records(len(nodes.capacity), NODE),
-        ends=records(gpus, END),
-        places=records(places, PLACE),
+        ends=records(int(nodes.capacity.sum()), END),
+        places=records(int(most.sum()), PLACE),
         bits=words_for(0),
         by_rank=np.zeros(0, np.int32),
         least=np.zeros(0),
@@ -129,21 +141,7 @@ def _links(count: int) -> np.ndarray:
     return links
 
 
-def _jobs(
-    nodes: Nodes, pool: np.ndarray, trace: Trace, estimate: np.ndarray, size: np.ndarray, one_queue: bool, placer: int
-) -> np.ndarray:
-    """The jobs' rows."""
-    jobs = records(len(trace), JOB)
-    fewest, most = _most(nodes, pool, trace.gpus, placer)
-    jobs["submit"], jobs["run_time"], jobs["estimate"], jobs["start"] = trace.submit, trace.run_time, estimate, -1.0
-    jobs["place_at"][1:] = np.cumsum(most)[:-1]
-    jobs["asked"], jobs["gpus"], jobs["fewest"], jobs["size_class"] = trace.gpus, trace.gpus, fewest, size
-    jobs["pool"] = pool
-    jobs["queue"] = 0 if one_queue else pool
-    return jobs
-
-
-def _most(nodes: Nodes, pool: np.ndarray, gpus: np.ndarray, placer: int) -> tuple[np.ndarray, np.ndarray]:
+def _node_counts(nodes: Nodes, pool: np.ndarray, gpus: np.ndarray, placer: int) -> tuple[np.ndarray, np.ndarray]:
     """The fewest nodes that could hold each job, and the most that the placer may use for it."""
     fewest, most = np.zeros(len(gpus), np.int32), np.zeros(len(gpus), np.int64)
     for p in range(len(nodes.pool_gpus)):

@@ -1,0 +1,1 @@
+"""Benchmarks: speed, and conformance with what others have published."""
