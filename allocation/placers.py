@@ -21,7 +21,9 @@ class Placer(NamedTuple):
 PLACERS = {
     "lex": Placer(LEX, "fewest nodes that the pool's capacity allows, the lowest such nodes, filled from the lowest"),
     "spread": Placer(SPREAD, "first fit over any nodes of the pool, filled from the lowest"),
-    "consolidate": Placer(CONSOLIDATE, "one node, the fullest that has room; larger jobs take whole idle nodes, and the rest of one"),
+    "consolidate": Placer(
+        CONSOLIDATE, "one node, the fullest that has room; larger jobs take whole idle nodes, and the rest of one"
+    ),
 }
 """Every placer by name; add one here and in the two dispatchers below, and `--allocation` knows it."""
 
@@ -74,7 +76,7 @@ def place(
     at: int,
     tally: np.ndarray,
 ) -> int:
-    """Choose GPUs on the nodes low..high-1 for a request; nothing is taken, only written to the rows of `out` (node, gpus).
+    """Choose GPUs on the nodes low..high-1 for a request; nothing is taken, only written to the rows of `out`.
 
     Returns how many nodes were written from `at` on, 0 where the request does not fit. `tally` is scratch with one
     place more than the largest node has GPUs.
@@ -176,9 +178,7 @@ def _lex_many(
 
 
 @njit
-def _spread(
-    free: np.ndarray, low: int, high: int, gpus: int, out: np.ndarray, at: int
-) -> int:
+def _spread(free: np.ndarray, low: int, high: int, gpus: int, out: np.ndarray, at: int) -> int:
     """Any nodes, from the lowest."""
     total = 0
     for n in range(low, high):
@@ -198,7 +198,7 @@ def _spread(
 
 @njit
 def _freest(free: np.ndarray, low: int, high: int, full: int, skip: int) -> int:
-    """The node with most free GPUs, the lowest of equals, behind the first `skip` nodes that have `full` free; or -1."""
+    """The node with most free GPUs, the lowest of equals, passing over `skip` nodes with `full` free; or -1."""
     best = -1
     for n in range(low, high):
         if free[n] == full and skip > 0:

@@ -23,6 +23,7 @@ from envs.metrics import bounded_slowdown
 from envs.sim import priorities
 from envs.sim.cluster import Nodes
 from envs.sim.one_by_one import replay_one_by_one
+from envs.sim.state import ONE_BY_ONE, ONE_BY_ONE_EASY
 from envs.sim.world import make_world
 from eval.tables import console
 from traces.swf import read_log, require_machine
@@ -78,8 +79,7 @@ def read_jobs(path: str | Path) -> Log:
     order = order[run_time[order] != 0]
     taken = np.ceil(np.maximum(processors, 0) / (machine / nodes)).astype(np.int32)
     submit = table.numbers("submit_time", low=-np.inf, want="a number")
-    columns = (submit, run_time, request, processors, taken)
-    return Log(*(column[order] for column in columns), nodes, machine)
+    return Log(submit[order], run_time[order], request[order], processors[order], taken[order], nodes, machine)
 
 
 def start_indices(seed: int, length: int, size: int, count: int) -> Iterator[int]:
@@ -89,7 +89,7 @@ def start_indices(seed: int, length: int, size: int, count: int) -> Iterator[int
     """
     words = np.frombuffer(hashlib.sha512(str(seed).encode()).digest()[:8], "<u4")
     words = words[: np.max(np.flatnonzero(words), initial=0) + 1]
-    generator = np.random.RandomState()  # noqa: NPY002
+    generator = np.random.RandomState()
     generator.seed(words.tolist())
     for _ in range(count):
         yield int(generator.randint(length, size - length - 1))
@@ -116,16 +116,16 @@ def known_keys(policy: str, log: Log) -> np.ndarray | None:
 
 def run_sequence(log: Log, rows: slice, policy: str, keys: np.ndarray | None, backfill: bool) -> Result:
     """Simulate the jobs of one sequence and score them."""
-    jobs = Log(*(column[rows] for column in log[:5]), log.nodes, log.machine)
+    submit, run_time, request, processors, taken = (column[rows] for column in log[:5])
     nodes = Nodes(np.ones(log.nodes, np.int32), np.array([0, log.nodes], np.int32), np.array([log.nodes]))
-    count = len(jobs.submit)
+    count = len(submit)
     world = make_world(
         nodes,
         pool=np.zeros(count, np.int32),
-        submit=jobs.submit,
-        run_time=jobs.run_time,
-        gpus=jobs.taken,
-        estimate=jobs.request,
+        submit=submit,
+        run_time=run_time,
+        gpus=taken,
+        estimate=request,
         similar=np.empty((count, 0), np.int32),
         one_queue=True,
         placer=LEX,
@@ -135,28 +135,29 @@ def run_sequence(log: Log, rows: slice, policy: str, keys: np.ndarray | None, ba
     else:
         world = world.listed(priorities.GIVEN)
         world.links["key"] = keys[rows]
-    world.jobs["asked"] = jobs.processors
-    replay_one_by_one(*world.single(), backfill)
+    world.jobs["asked"] = processors
+    world.sim["discipline"] = ONE_BY_ONE_EASY if backfill else ONE_BY_ONE
+    replay_one_by_one(*world.single())
     start = world.jobs["start"]
-    passed = start.max() - jobs.submit[0]
-    work = float(np.dot(jobs.run_time, jobs.processors))
-    return Result(float(bounded_slowdown(start - jobs.submit, jobs.run_time).mean()), work / (passed * log.machine))
+    passed = start.max() - submit[0]
+    work = float(np.dot(run_time, processors))
+    utilization = work / (passed * log.machine) if passed > 0 else float("nan")
+    return Result(float(bounded_slowdown(start - submit, run_time).mean()), utilization)
 
 
 def table_of(log: Log, config: Config) -> dict[tuple[str, int], Result]:
-    """Mean scores over all sequences, by policy and backfilling; raises ConfigError for sequences that do not fit in."""
-    size = config.max_jobs or len(log.submit)
+    """Mean scores over all sequences, by policy and backfilling; raises ConfigError where they do not fit in."""
+    size = min(config.max_jobs or len(log.submit), len(log.submit))
     if config.len < 1 or config.iter < 1:
         raise ConfigError(f"--len {config.len} --iter {config.iter}: want numbers >= 1")
-    if size - config.len - 1 <= config.len or size > len(log.submit):
+    if size - config.len - 1 <= config.len:
         raise ConfigError(
             f"{len(log.submit):,} jobs and --max_jobs {config.max_jobs}: too few for sequences of {config.len:,}; "
-            f"want at least {2 * config.len + 2:,} jobs, and --max_jobs not above their number"
+            f"want at least {2 * config.len + 2:,} jobs"
         )
     starts = list(start_indices(config.seed, config.len, size, config.iter))
-    too_large = sum(int((log.taken[at : at + config.len] > log.nodes).sum()) for at in starts)
-    if too_large:
-        raise ConfigError(f"{too_large} jobs ask for more than the machine's {log.machine:,} processors and would never run")
+    if any((log.taken[at : at + config.len] > log.nodes).any() for at in starts):
+        raise ConfigError(f"jobs in the sequences need more than the machine's {log.nodes:,} nodes and would never run")
     scores = {}
     for policy in POLICIES:
         keys = known_keys(policy, log)
@@ -166,15 +167,19 @@ def table_of(log: Log, config: Config) -> dict[tuple[str, int], Result]:
     return scores
 
 
+def _file_first(words: list[str]) -> tuple[str, list[str]]:
+    """Split a command line into the SWF file and the rest."""
+    if words and not words[0].startswith("-"):
+        return words[0], words[1:]
+    if {"--help", "-h"} & set(words):
+        return "", words
+    raise ConfigError("want an SWF file first: python benchmarks/conformance.py FILE.swf[.gz] [--len 1024 ...]")
+
+
 def main() -> None:
     """Print the table, and write it as CSV if asked to."""
-    words = sys.argv[1:]
-    if not words or words[0].startswith("-"):
-        words = [*words, ""] if "--help" in words or "-h" in words else words
-        if not ({"--help", "-h"} & set(words)):
-            raise ConfigError("want an SWF file first: python benchmarks/conformance.py FILE.swf[.gz] [--len 1024 ...]")
-    path = next((word for word in words[:1] if not word.startswith("-")), "")
-    config = parse(Config, words[1:] if path else [w for w in words if w], description=f"{__doc__}")
+    path, words = _file_first(sys.argv[1:])
+    config = parse(Config, words, description=str(__doc__))
     scores = table_of(read_jobs(path), config)
     head = f"{Path(path).name}: {config.iter} sequences of {config.len:,} jobs, seed {config.seed}"
     table = Table(title=head, title_justify="left", header_style="")

@@ -96,7 +96,13 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
     common: dict[str, Any] = {"dest": field.name, "default": argparse.SUPPRESS, "help": text}
     if kind is bool:
         parser.add_argument(f"--{field.name}", nargs="?", const=True, type=_truth, metavar="0|1", **common)
-        parser.add_argument(f"--no_{field.name}", dest=field.name, action="store_false", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        parser.add_argument(
+            f"--no_{field.name}",
+            dest=field.name,
+            action="store_false",
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
         return
     metavar = field.metadata["metavar"] or _METAVARS[kind]
     parser.add_argument(f"--{field.name}", type=_reader(field.name, kind, choices), metavar=metavar, **common)
@@ -119,20 +125,20 @@ def _truth(word: str) -> bool:
 def _reader(name: str, kind: Any, choices: tuple[str, ...]) -> Callable[[str], Any]:
     """Make the function that turns one word of the command line into the field's value."""
 
-    def one(word: str) -> str:
+    def _one(word: str) -> str:
         if choices and word not in choices:
             raise ConfigError(f"--{name} {word}: {nearest(word, choices)}")
         return word
 
-    def read(word: str) -> Any:
+    def _read(word: str) -> Any:
         if kind is tuple:
-            return tuple(one(part) for part in word.split(",") if part)
+            return tuple(_one(part) for part in word.split(",") if part)
         if kind is str:
-            return one(word)
+            return _one(word)
         try:
             return kind(word)
         except ValueError:
             article = "a whole number" if kind is int else "a number"
             raise ConfigError(f"--{name} {word}: wanted {article}") from None
 
-    return read
+    return _read

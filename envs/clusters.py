@@ -20,9 +20,9 @@ else:
 CLUSTERS = {cluster.name: cluster for cluster in (PHILLY, HELIOS, ALIBABA, SYNTHETIC)}
 """The clusters that come with Berth; add one here and `--cluster` knows it."""
 
-_KEYS = {"name": str, "pool_by": str, "trace": str, "pools": list}
-_POOL_KEYS = {"name": str, "gpu_type": str, "aliases": list, "nodes": list}
-_NODE_KEYS = {"count": int, "gpus": int}
+_KEYS: dict[str, type] = {"name": str, "pool_by": str, "trace": str, "pools": list}
+_POOL_KEYS: dict[str, type] = {"name": str, "gpu_type": str, "aliases": list, "nodes": list}
+_NODE_KEYS: dict[str, type] = {"count": int, "gpus": int}
 _MOST_GPUS = 10_000_000
 
 

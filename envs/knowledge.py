@@ -39,7 +39,9 @@ def know(trace: Trace, info: str, seed: int) -> Knowledge:
     except ValueError:
         sigma = -1.0
     if not 0 <= sigma <= 20:
-        raise ConfigError(f"runtime_info {info}: want noisy:S with S from 0 to 20 (run time × exp(S × a normal number))")
+        raise ConfigError(
+            f"runtime_info {info}: want noisy:S with S from 0 to 20 (run time × exp(S × a normal number))"
+        )
     noise = np.exp(sigma * stream(seed, "run-time noise").standard_normal(len(trace)))
     return Knowledge(np.maximum(1.0, trace.run_time * noise), nothing, False)
 
@@ -48,14 +50,18 @@ def refuse_hidden(policy: str, needs_run_time: bool, discipline: str, backfills:
     """Raise ConfigError for what cannot work while run times are hidden."""
     for what, needs in ((f"policy {policy}", needs_run_time), (f"discipline {discipline}", backfills)):
         if needs:
-            raise ConfigError(f"{what} needs run times, and --runtime_info is hidden; choose another, or one of: {CHOICES}")
+            raise ConfigError(
+                f"{what} needs run times, and --runtime_info is hidden; choose another, or one of: {CHOICES}"
+            )
 
 
 def _requested(trace: Trace, nothing: np.ndarray) -> Knowledge:
     if trace.request_time is None:
-        raise ConfigError(f"{trace.name} has no request_time column, which --runtime_info request needs; known: {CHOICES}")
+        raise ConfigError(
+            f"{trace.name} has no request_time column, which --runtime_info request needs; known: {CHOICES}"
+        )
     given = trace.request_time > 0
-    notes = ()
+    notes: tuple[str, ...] = ()
     if not given.all():
         missing = int((~given).sum())
         notes = (f"{missing:,} of {len(given):,} jobs have no request_time: their run time stands for it",)

@@ -60,7 +60,7 @@ def summarize(schedule: Schedule, pool: int | None = None) -> dict[str, float]:
     of_pool = slice(None) if pool is None else slice(nodes.first[pool], nodes.first[pool + 1])
     makespan = float(schedule.end.max() - trace.submit[0])
     wait = (schedule.start - trace.submit)[jobs]
-    result = {}
+    result: dict[str, float] = {}
     for name, values in job_metrics(wait, trace.run_time[jobs]).items():
         result |= dict(zip((f"{name}_{s}" for s in STATISTICS), _statistics(values), strict=True))
     capacity, busy, stranded = nodes.capacity[of_pool], schedule.busy[of_pool], schedule.stranded[of_pool]

@@ -22,8 +22,8 @@ Ask = Callable[[Snapshot], np.ndarray]
 class Policy:
     """One policy: its name, its formula in words, and how its keys come about.
 
-    `code` is the compiled formula (envs/sim/priorities.py). A policy without one has either `draw`, which makes all keys
-    before the start, or `ask`, a Python function that is asked at every event.
+    `code` is the compiled formula (envs/sim/priorities.py). A policy without one has either `draw`, which makes all
+    keys before the start, or `ask`, a Python function that is asked at every event.
     """
 
     name: str
@@ -96,7 +96,9 @@ def find_policy(word: str | Ask | Policy) -> Policy:
     if ":" in word:
         return _load(word)
     numbers = ", ".join(f"{q.number} {q.name}" for q in POLICIES.values() if q.number >= 0)
-    raise ConfigError(f"policy {word}: {nearest(word, [*POLICIES, *ALIASES])}; by number: {numbers}; or module:function")
+    raise ConfigError(
+        f"policy {word}: {nearest(word, [*POLICIES, *ALIASES])}; by number: {numbers}; or module:function"
+    )
 
 
 def _load(word: str) -> Policy:
@@ -117,4 +119,4 @@ def _load(word: str) -> Policy:
         raise ConfigError(f"policy {word}: {trouble}; want module:function or file.py:function") from None
     if not callable(ask):
         raise ConfigError(f"policy {word}: {function} is no function; want one that takes a Snapshot and returns keys")
-    return Policy(function, f"{word}", ask=ask)
+    return Policy(f"{Path(place).stem}.{function}", word, ask=ask)

@@ -43,8 +43,8 @@ def prepare(
 ) -> Workload:
     """Give every job its pool, leave out what can never fit, and rescale arrivals to the load asked for.
 
-    `load` None means 0.95 on a testbed and unscaled elsewhere; 0 means unscaled. Raises ClusterError for a pool that the
-    cluster does not have, ConfigError where nothing is left or a load cannot be reached.
+    `load` None means 0.95 on a testbed and unscaled elsewhere; 0 means unscaled. Raises ClusterError for a pool that
+    the cluster does not have, ConfigError where nothing is left or a load cannot be reached.
     """
     topology = topology or cluster.default_topology
     if topology not in cluster.topologies:
@@ -55,7 +55,9 @@ def prepare(
     can = _can_fit(nodes, pool, trace.gpus, placer(allocation).code)
     unfit = tuple(str(job) for job in trace.job_id[~can])
     if not can.any():
-        raise ConfigError(f"{trace.name}: no job fits its pool of {cluster.name} {topology}; want smaller jobs or larger pools")
+        raise ConfigError(
+            f"{trace.name}: no job fits its pool of {cluster.name} {topology}; want smaller jobs or larger pools"
+        )
     if unfit:
         shown = ", ".join(unfit[:5]) + (", ..." if len(unfit) > 5 else "")
         notes.append(f"{len(unfit):,} jobs left out that can never fit their pool: {shown}")
@@ -111,7 +113,8 @@ def assign(
         listed = ", ".join(unknown[:20]) + (", ..." if len(unknown) > 20 else "")
         hint = nearest(unknown[0], [pool.name for pool in pools])
         raise ClusterError(
-            f"{trace.name}: {int(missing.sum()):,} jobs have a {cluster.pool_by} that {cluster.name} {topology} does not have: "
+            f"{trace.name}: {int(missing.sum()):,} jobs have a {cluster.pool_by} that "
+            f"{cluster.name} {topology} does not have: "
             f"{listed} ({hint}); --assign_pools SEED draws pools for them"
         )
     drawn = np.where(missing, _drawn(trace, pools, seed), number).astype(np.int32)

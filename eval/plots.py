@@ -36,7 +36,11 @@ def curves(schedule: Schedule, points: int = 1000) -> Curves:
     wait = schedule.start - trace.submit
     slowdown = float(bounded_slowdown(wait, trace.run_time).mean())
     return Curves(
-        schedule.policy, schedule.discipline, slowdown, np.quantile(wait, np.linspace(0, 1, points)), *over_time(schedule)
+        schedule.policy,
+        schedule.discipline,
+        slowdown,
+        np.quantile(wait, np.linspace(0, 1, points)),
+        *over_time(schedule),
     )
 
 

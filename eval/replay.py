@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from allocation.placers import PLACERS
 from berth.commandline import option, parse, run
@@ -60,8 +61,9 @@ def main() -> None:
     """Replay, print the table, and say where the files are."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
     say = console()
-    policies = [find_policy(word) for word in (POLICIES if config.policies == ("all",) else config.policies)]
-    disciplines = tuple(DISCIPLINES) if config.discipline == ("all",) else config.discipline
+    found = [find_policy(word) for word in (POLICIES if config.policies == ("all",) else config.policies)]
+    policies = list({policy.name: policy for policy in found}.values())
+    disciplines = list(dict.fromkeys(DISCIPLINES if config.discipline == ("all",) else config.discipline))
     if not policies or not disciplines:
         raise ConfigError("--policies and --discipline: want at least one of each")
     workload = load_workload(config, lambda text: say.print(text, highlight=False))
@@ -112,6 +114,10 @@ def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:
     return workload
 
 
+def _update(bar: Progress, task: TaskID, started: int) -> None:
+    bar.update(task, completed=started)
+
+
 def run_all(simulations: list[Simulation]) -> list[Schedule]:
     """Run simulations one after the other behind a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -120,7 +126,7 @@ def run_all(simulations: list[Simulation]) -> list[Schedule]:
         for simulation in simulations:
             name = f"{simulation.policy.name} {simulation.discipline}"
             task = bar.add_task(name, total=len(simulation.workload))
-            schedules.append(simulation.run(lambda started, task=task: bar.update(task, completed=started)))
+            schedules.append(simulation.run(partial(_update, bar, task)))
             bar.remove_task(task)
     return schedules
 

@@ -50,7 +50,9 @@ def show(schedules: Sequence[Schedule], title: str) -> None:
     for schedule in schedules:
         for number, pool in enumerate(pools):
             row = summarize(schedule, number)
-            _fill(per_pool, [((schedule.policy, schedule.discipline, pool.name, f"{row['jobs']:,.0f}"), row)], best=False)
+            _fill(
+                per_pool, [((schedule.policy, schedule.discipline, pool.name, f"{row['jobs']:,.0f}"), row)], best=False
+            )
     out.print(per_pool)
 
 

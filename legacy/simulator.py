@@ -235,7 +235,7 @@ class Simulator:
         line = self.in_order(pool)
         late = any(job.pool == pool and job.start + job.estimate <= self.now for job in self.running)
         fixed = self.policy not in CHANGE_WITH_TIME and not (self.predict and self.policy in NEED_RUN_TIME)
-        kept = []
+        kept: list[tuple[Job, float, Placement]] = []
         if fixed and not late and pool not in self.surprised:
             old = [entry for entry in self.plan.get(pool, []) if entry[0] in line]
             while len(kept) < len(old) and old[len(kept)][0] is line[len(kept)]:
@@ -294,7 +294,7 @@ def lex(nodes: range, capacity: list[int], free: list[int], gpus: int) -> Placem
 
 
 def consolidate(nodes: range, capacity: list[int], free: list[int], gpus: int) -> Placement | None:
-    """Helios's rule: one node, the fullest with room; a larger job takes idle nodes, and the rest of the freest other."""
+    """Helios's rule: one node, the fullest with room; a larger job takes idle nodes and part of the freest other."""
     largest = max(capacity[n] for n in nodes)
     if gpus <= largest:
         room = [n for n in nodes if free[n] >= gpus]

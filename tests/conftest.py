@@ -27,7 +27,9 @@ def real():
 
 def make_trace(submit, run_time, gpus, **columns) -> Trace:
     """A Trace from plain lists."""
-    names = {key: np.array(values, dtype=object) for key, values in columns.items() if key in ("user", "vc", "gpu_type")}
+    names = {
+        key: np.array(values, dtype=object) for key, values in columns.items() if key in ("user", "vc", "gpu_type")
+    }
     numbers = {key: np.array(values, float) for key, values in columns.items() if key not in names}
     return Trace(
         name="test",

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from legacy.simulator import Job, Simulator
 
 from allocation.placers import PLACERS
 from berth.errors import ConfigError
 from envs.knowledge import know
 from envs.policies import POLICIES
 from envs.sim.simulator import DISCIPLINES, QUEUES, simulate
+from legacy.simulator import Job, Simulator
 from tests.conftest import make_trace, make_workload
 
 POOLS = st.lists(st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=4), min_size=1, max_size=3)
@@ -25,7 +25,9 @@ def cases(draw):
     submit = sorted(column(st.integers(0, 20)))
     run_time = column(st.sampled_from([1, 2, 3, 4, 5, 7, 10, 10, 20, 30]))
     pool = column(st.integers(0, len(pools) - 1))
-    gpus = [draw(st.integers(1, max(1, sum(pools[p])))) if draw(st.booleans()) else draw(st.integers(1, 3)) for p in pool]
+    gpus = [
+        draw(st.integers(1, max(1, sum(pools[p])))) if draw(st.booleans()) else draw(st.integers(1, 3)) for p in pool
+    ]
     request = column(st.sampled_from([1, 2, 3, 5, 8, 12, 25, 40]))
     user = column(st.sampled_from(["ann", "bob", "-1"]))
     trace = make_trace(submit, run_time, gpus, vc=[str(p) for p in pool], request_time=request, user=user)

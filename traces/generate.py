@@ -44,7 +44,9 @@ def generate(recipe: Recipe, jobs: int, seed: int, name: str = "generated") -> T
     """Make a workload; equal arguments give equal jobs. Raises ConfigError for a recipe that cannot be met."""
     if not 0 < recipe.median <= recipe.mean:
         raise ConfigError(f"{name}: median {recipe.median} and mean {recipe.mean}, want 0 < median <= mean")
-    draw = {purpose: stream(seed, f"generate {purpose}") for purpose in ("gap", "gpus", "run_time", "vc", "type", "user")}
+    draw = {
+        purpose: stream(seed, f"generate {purpose}") for purpose in ("gap", "gpus", "run_time", "vc", "type", "user")
+    }
     sigma = np.sqrt(2 * np.log(recipe.mean / recipe.median))
     run_time = recipe.median * np.exp(sigma * draw["run_time"].standard_normal(jobs))
     sizes = np.array(list(recipe.gpus), np.int32)

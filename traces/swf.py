@@ -104,14 +104,16 @@ def _columns(table: Table) -> dict[str, np.ndarray]:
 
 
 def _header_number(text: str, key: str) -> int:
-    """The first number after a header line's key, 0 where there is none."""
-    found = re.search(rf"^;\s*{key}\s*:\s*(\d+)", text, re.MULTILINE)
-    return int(found.group(1)) if found else 0
+    """The first number after a header line's key, 0 where there is none; of several such lines the last counts."""
+    found = re.findall(rf"^;\s*{key}\s*:\s*(\d+)", text, re.MULTILINE)
+    return int(found[-1]) if found else 0
 
 
 def require_machine(path: str | Path, log: SwfLog) -> tuple[int, int]:
     """The machine, or a TraceError that says which header lines are missing."""
     found = machine(log)
     if found is None:
-        raise TraceError(f"{path}: no header line '; MaxProcs: N' or '; MaxNodes: N', want one (the size of the machine)")
+        raise TraceError(
+            f"{path}: no header line '; MaxProcs: N' or '; MaxNodes: N', want one (the size of the machine)"
+        )
     return found

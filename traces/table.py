@@ -9,6 +9,9 @@ import numpy as np
 
 from berth.errors import TraceError
 
+MOST = 1e15
+"""The largest number that is taken in a trace: seconds and bytes beyond it are mistakes, and sums stay finite."""
+
 
 def read_text(path: str | Path) -> str:
     """Read a whole text file, plain or .gz; raises TraceError for a missing, damaged or non-text one."""
@@ -25,7 +28,9 @@ def read_text(path: str | Path) -> str:
     except (EOFError, zlib.error, gzip.BadGzipFile) as damage:
         raise TraceError(f"{path}: damaged or cut off gzip file ({damage}), want a whole one") from None
     except UnicodeDecodeError as damage:
-        raise TraceError(f"{path}: not a text file (byte {damage.start} is no UTF-8), want text or .gz of text") from None
+        raise TraceError(
+            f"{path}: not a text file (byte {damage.start} is no UTF-8), want text or .gz of text"
+        ) from None
     except OSError as trouble:
         raise TraceError(f"{path}: {trouble.strerror}, want a file that can be read") from None
 
@@ -47,13 +52,14 @@ class Table:
         return self.words[field]
 
     def numbers(self, field: str, low: float, want: str = "") -> np.ndarray:
-        """A column of finite numbers >= low; raises TraceError at the first row that has something else."""
+        """A column of numbers from low to MOST; raises TraceError at the first row that has something else."""
         words = self.words[field]
         try:
             values = words.astype(np.float64)
         except ValueError:
             values = np.array([_number(word) for word in words])
-        self.check(field, np.isfinite(values) & (values >= low), want or f"a number >= {low:g}")
+        self.check(field, values >= low, want or f"a number >= {low:g}")
+        self.check(field, values <= MOST, f"a number <= {MOST:g}")
         return values
 
     def check(self, field: str, good: np.ndarray, want: str) -> None:
@@ -93,7 +99,9 @@ def read_table(path: str | Path, text: str, fields: tuple[str, ...], comment: st
             continue
         row = line.split() if separator == " " else [word.strip() for word in line.split(separator)]
         if len(row) != len(fields):
-            raise TraceError(f"{path}:{number}: {len(row)} fields, want {len(fields)} ({', '.join(fields)}): {line[:60]!r}")
+            raise TraceError(
+                f"{path}:{number}: {len(row)} fields, want {len(fields)} ({', '.join(fields)}): {line[:60]!r}"
+            )
         if not rows and not numbers and [word.lower() for word in row] == list(fields):
             continue
         rows.append(row)

@@ -86,7 +86,9 @@ def make_trace(name: str, columns: Mapping[str, Any], **rest: Any) -> Trace:
     """
     if len(columns["submit"]) == 0:
         reasons = ", ".join(f"{rows} {reason}" for reason, rows in rest.get("left_out", {}).items())
-        raise TraceError(f"{name}: no jobs in it" + (f" (left out: {reasons})" if reasons else "") + ", want at least one")
+        raise TraceError(
+            f"{name}: no jobs in it" + (f" (left out: {reasons})" if reasons else "") + ", want at least one"
+        )
     return Trace(name=name, **{key: value for key, value in columns.items() if _known(key, value)}, **rest)
 
 

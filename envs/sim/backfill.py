@@ -50,7 +50,11 @@ def shadow_time(
         for at in range(jobs[job].place_at, jobs[job].place_at + jobs[job].place_count):
             trial[places[at].node] += places[at].gpus
         total += jobs[job].gpus
-        if shadow == np.inf and total >= jobs[first].gpus and would_fit(sim, jobs, pools, capacity, trial, tally, first):
+        if (
+            shadow == np.inf
+            and total >= jobs[first].gpus
+            and would_fit(sim, jobs, pools, capacity, trial, tally, first)
+        ):
             shadow = times[i]
     return shadow
 
@@ -80,8 +84,9 @@ def backfill(
     """Start, in priority order, every job behind `first` that fits now and does not delay it.
 
     A job does not delay it if it should end by the shadow time, if it runs in another pool, or if `first` would still
-    fit at the shadow time beside it. What slips past changes neither the shadow time nor, but for those that stay, what is
-    free then: both hold until a job ends or another one is first, and are kept in the queue and in `trial`. Whether a job fits, and whether it fits beside, is the same for all of one size.
+    fit at the shadow time beside it. What slips past changes neither the shadow time nor, but for those that stay,
+    what is free then: both hold until a job ends or another one is first, and are kept in the queue and in `trial`.
+    Whether a job fits, and whether it fits beside, is the same for all of one size.
     """
     if queues[queue].shadow_of != first or queues[queue].shadow < sim[0].now + 1.0:
         queues[queue].shadow = shadow_time(sim, jobs, pools, capacity, free, ends, places, trial, tally, first)
@@ -94,7 +99,8 @@ def backfill(
         passed = -1
         while True:
             job = _next_to_slip(
-                sim, jobs, links, queues, pools, sizes, capacity, free, places, bits, by_rank, least, lengths, trial, tally,
+                sim, jobs, links, queues, pools, sizes, capacity, free, places, bits, by_rank, least, lengths, trial,
+                tally,
                 queue, first, spare, passed,
             )  # fmt: skip
             if job < 0:
@@ -197,7 +203,7 @@ def _fits_beside(
     job: int,
     take: bool,
 ) -> bool:
-    """Tell whether `first` still fits at the shadow time if `job` keeps its chosen nodes; take them if so and asked to."""
+    """Tell whether `first` still fits at the shadow time if `job` keeps its nodes; take them if so and asked to."""
     at, stop = jobs[job].place_at, jobs[job].place_at + jobs[job].place_count
     for i in range(at, stop):
         trial[places[i].node] -= places[i].gpus

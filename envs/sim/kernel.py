@@ -39,13 +39,16 @@ def replay(
 ) -> bool:
     """Run at most so many events; True while there are more."""
     for _ in range(events):
-        if not advance(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, similar, recent):
+        if not advance(
+            sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, similar, recent
+        ):
             for node in range(len(free)):
                 account(sim, nodes, capacity, free, node)
             return False
         schedule(
-            sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, trial, tally
-        )
+            sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+            lengths, trial, tally,
+        )  # fmt: skip
     return True
 
 
@@ -122,19 +125,23 @@ def schedule(
             continue
         if sim[0].discipline == FIT:
             _start_what_fits(
-                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, tally, queue
-            )
+                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+                lengths, tally, queue,
+            )  # fmt: skip
         elif sim[0].discipline == CONSERVATIVE:
             follow_plan(
-                sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, trial, tally, queue
-            )
+                sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least,
+                lengths, trial, tally, queue,
+            )  # fmt: skip
         else:
             first = _start_in_order(
-                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, tally, queue
-            )
+                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+                lengths, tally, queue,
+            )  # fmt: skip
             if sim[0].discipline == EASY and first >= 0 and queues[queue].waiting > 1:
                 backfill(
-                    sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths, trial, tally,
+                    sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+                    lengths, trial, tally,
                     queue, first,
                 )  # fmt: skip
 
@@ -199,8 +206,9 @@ def _start_what_fits(
 ) -> None:
     """`fit`: walk down the queue and start whatever fits.
 
-    A size that does not fit once cannot fit later in the same walk, as GPUs only get fewer. So where priorities are known
-    beforehand, every size of the pool has a stretch of ranks, and only the firsts of the sizes that still fit compete.
+    A size that does not fit once cannot fit later in the same walk, as GPUs only get fewer. So where priorities are
+    known beforehand, every size of the pool has a stretch of ranks, and only the firsts of the sizes that still fit
+    compete.
     """
     if not sim[0].ranked:
         for size in range(queues[pool].size_low, queues[pool].size_high):

@@ -2,9 +2,9 @@
 
 What differs from `reserve` in kernel.py, each the rule of a published table: one queue for all pools; an arrival comes
 before a completion of the same second; only one event is handled before the next decision, so jobs of one second become
-visible one by one; ties go by the order that the queue, or the list of running jobs, was last sorted into; after a start
-the clock stands still while anything waits; backfilling looks at the shadow time alone, which is computed once from
-counts of GPUs.
+visible one by one; ties go by the order that the queue, or the list of running jobs, was last sorted into; after a
+start the clock stands still while anything waits; backfilling looks at the shadow time alone, which is computed once
+from counts of GPUs.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from berth.compiled import njit
 from envs.sim.moves import occupy, try_place, vacate
 from envs.sim.priorities import key
-from envs.sim.state import account
+from envs.sim.state import ONE_BY_ONE_EASY, account
 
 
 @njit
@@ -26,9 +26,9 @@ def replay_one_by_one(
     nodes: np.ndarray,
     places: np.ndarray,
     tally: np.ndarray,
-    backfill: bool,
 ) -> None:
     """Run jobs, given in the order in which they arrive, until the last has ended."""
+    backfill = sim[0].discipline == ONE_BY_ONE_EASY
     queue, running = np.empty(len(jobs), np.int32), np.empty(len(jobs), np.int32)
     count = np.zeros(2, np.int64)  # how many wait, how many run
     sim[0].now = jobs[0].submit
@@ -45,9 +45,7 @@ def replay_one_by_one(
             shadow = _shadow(jobs, pools, free, running, count[1], chosen) if backfill else -np.inf
             while True:
                 if backfill:
-                    _start_before(
-                        sim, jobs, pools, capacity, free, nodes, places, tally, queue, running, count, shadow
-                    )
+                    _start_before(sim, jobs, pools, capacity, free, nodes, places, tally, queue, running, count, shadow)
                 _one_event(sim, jobs, capacity, free, nodes, places, queue, running, count)
                 if try_place(sim, jobs, pools, capacity, free, places, tally, chosen):
                     break

@@ -16,7 +16,7 @@ class Order(NamedTuple):
 
 
 def size_classes(pool: np.ndarray, gpus: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct (pool, GPUs) pairs: the class of each job (jobs,), and where each pool's begin (pools + 1,)."""
+    """Number the distinct (pool, GPUs) pairs: the class of each job, and where each pool's begin (pools + 1,)."""
     pairs, size = np.unique(pool.astype(np.int64) << 32 | gpus, return_inverse=True)
     return size.astype(np.int32), np.searchsorted(pairs >> 32, np.arange(pools + 1)).astype(np.int32)
 
@@ -37,9 +37,7 @@ def ranks(by_rank: np.ndarray) -> np.ndarray:
 
 
 @njit
-def all_keys(
-    policy: int, submit: np.ndarray, estimate: np.ndarray, asked: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def all_keys(policy: int, submit: np.ndarray, estimate: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Keys and tie keys of all jobs, for a policy that does not look at the clock; no ties where there are none."""
     keys, ties = np.empty(len(submit)), np.empty(len(submit))
     two = False

@@ -107,9 +107,7 @@ def note_least(words: np.ndarray, least: np.ndarray, values: np.ndarray, rank: i
 
 
 @njit
-def next_at_most(
-    words: np.ndarray, least: np.ndarray, values: np.ndarray, rank: int, stop: int, limit: float
-) -> int:
+def next_at_most(words: np.ndarray, least: np.ndarray, values: np.ndarray, rank: int, stop: int, limit: float) -> int:
     """The smallest rank in the set that is >= rank and < stop and has a value <= limit, or -1."""
     if rank >= stop:
         return -1

@@ -12,8 +12,8 @@ from berth.errors import ConfigError, SimulationError
 from envs.knowledge import know, refuse_hidden
 from envs.policies import Ask, Policy, find_policy
 from envs.sim import kernel, priorities
-from envs.sim.state import CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_BY_ONE, ONE_BY_ONE_EASY
 from envs.sim.one_by_one import replay_one_by_one
+from envs.sim.state import CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_BY_ONE, ONE_BY_ONE_EASY
 from envs.sim.world import World, make_world
 from envs.snapshot import Snapshot
 from envs.workload import Workload
@@ -42,7 +42,9 @@ DISCIPLINES = {
     "conservative": Discipline(CONSERVATIVE, False, True, "every queued job has a reservation"),
     "fit": Discipline(FIT, False, False, "any queued job that fits, in priority order"),
     "rlscheduler": Discipline(ONE_BY_ONE, True, False, "reserve by RLScheduler's rules: one event, one job at a time"),
-    "rlscheduler_easy": Discipline(ONE_BY_ONE_EASY, True, True, "rlscheduler with its backfilling by shadow time alone"),
+    "rlscheduler_easy": Discipline(
+        ONE_BY_ONE_EASY, True, True, "rlscheduler with its backfilling by shadow time alone"
+    ),
 }
 """Every discipline by name."""
 
@@ -98,7 +100,9 @@ class Simulation:
         self.runtime_info = runtime_info
         how = DISCIPLINES[discipline]
         if how.code in _LISTED and (self.policy.ask is not None or runtime_info == "predicted"):
-            raise ConfigError(f"discipline {discipline} takes no Python functions and no predicted run times; choose others")
+            raise ConfigError(
+                f"discipline {discipline} takes no Python functions and no predicted run times; choose others"
+            )
         known = know(workload.trace, runtime_info, seed)
         if known.hidden:
             refuse_hidden(self.policy.name, self.policy.needs_run_time, discipline, how.backfills)
@@ -132,8 +136,7 @@ class Simulation:
     def run(self, progress: Callable[[int], None] | None = None) -> Schedule:
         """Run to the end; `progress` is told the number of jobs started, now and then."""
         if DISCIPLINES[self.discipline].code in _LISTED:
-            code = DISCIPLINES[self.discipline].code
-            replay_one_by_one(*self.world.single(), code == ONE_BY_ONE_EASY)
+            replay_one_by_one(*self.world.single())
             return self.schedule()
         if self.policy.ask is not None:
             self._run_asking(self.policy.ask, progress)
@@ -204,7 +207,8 @@ class Simulation:
         if keys.shape != view.job.shape or np.isnan(keys).any():
             came = "NaN" if keys.shape == view.job.shape else f"shape {keys.shape}"
             raise SimulationError(
-                f"policy {self.policy.name} at {view.now:g} s: answered {came}, want {len(view.job)} numbers, one per queued job"
+                f"policy {self.policy.name} at {view.now:g} s: answered {came}, "
+                f"want {len(view.job)} numbers, one per queued job"
             )
         return keys
 

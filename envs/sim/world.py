@@ -13,7 +13,7 @@ from envs.sim.state import CONSERVATIVE, END, HISTORY, JOB, LINK, NODE, PLACE, P
 
 
 class World(NamedTuple):
-    """The arrays of one simulation, in the order in which `kernel.replay` takes them; rows are described in state.py."""
+    """The arrays of one simulation, in the order in which `kernel.replay` takes them; state.py describes the rows."""
 
     sim: np.ndarray  # (1,) SIM
     jobs: np.ndarray  # (jobs,) JOB
