@@ -7,7 +7,7 @@ job ends at another time than expected; then it is made anew.
 
 import numpy as np
 
-from allocation.placers import place
+from allocation.placers import fits, place
 from berth.compiled import njit
 from envs.sim.backfill import expected_end
 from envs.sim.moves import begin, line_up, try_place
@@ -186,23 +186,18 @@ def _place_from(
     row: int,
     stop: float,
 ) -> int:
-    """Place a job on what is idle all the time from a row until `stop`; -1 if it fits, else the last row ruled out.
-
-    A row that alone has too few idle GPUs rules out every start up to itself.
-    """
-    stop_row = row
-    while stop_row < rows and times[stop_row] < stop:
-        if totals[stop_row] < jobs[job].gpus:
-            return stop_row
-        stop_row += 1
+    """Place a job on what is idle all the time from a row until `stop`; -1 if it fits, else the last row ruled out."""
+    gpus, fewest = jobs[job].gpus, jobs[job].fewest
     trial[low:high] = idle[row]
-    for r in range(row + 1, stop_row):
-        always = 0
+    r = row
+    while r < rows and times[r] < stop:
+        if totals[r] < gpus:
+            return r
         for n in range(high - low):
             trial[low + n] = min(trial[low + n], idle[r, n])
-            always += trial[low + n]
-        if always < jobs[job].gpus:
-            return row
+        if not fits(sim[0].placer, trial, capacity, low, high, gpus, fewest, tally):
+            return _last_ruled_out(sim, capacity, trial, tally, idle, low, high, gpus, fewest, r)
+        r += 1
     jobs[job].place_count = place(
         sim[0].placer,
         trial,
@@ -216,3 +211,25 @@ def _place_from(
         tally,
     )
     return -1 if jobs[job].place_count > 0 else row
+
+
+@njit
+def _last_ruled_out(
+    sim: np.ndarray,
+    capacity: np.ndarray,
+    trial: np.ndarray,
+    tally: np.ndarray,
+    idle: np.ndarray,
+    low: int,
+    high: int,
+    gpus: int,
+    fewest: int,
+    row: int,
+) -> int:
+    """The last row from which nothing fits that stays until `row`: no start up to it can work, as all reach `row`."""
+    trial[low:high] = idle[row]
+    while fits(sim[0].placer, trial, capacity, low, high, gpus, fewest, tally):
+        row -= 1
+        for n in range(high - low):
+            trial[low + n] = min(trial[low + n], idle[row, n])
+    return row
