@@ -11,6 +11,7 @@ from envs.helios import HELIOS
 from envs.philly import PHILLY
 from envs.sim.cluster import Cluster, Pool
 from envs.synthetic import SYNTHETIC
+from traces.swf import read_log, require_machine
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -27,12 +28,18 @@ _MOST_GPUS = 10_000_000
 
 
 def find_cluster(name: str) -> Cluster:
-    """A cluster by its name, or by the path of its TOML file; raises ClusterError."""
+    """A cluster by its name, by the path of its TOML file, or as an SWF log describes it; raises ClusterError."""
     if name in CLUSTERS:
         return CLUSTERS[name]
+    if name.endswith((".swf", ".swf.gz")):
+        nodes, processors = require_machine(name, read_log(name))
+        stem = Path(name).name.partition(".swf")[0]
+        return Cluster(stem, {"file": (Pool(stem, ((nodes, processors),)),)}, trace=name)
     if name.endswith(".toml") or Path(name).is_file():
         return read_cluster(Path(name))
-    raise ClusterError(f"cluster {name}: {nearest(name, CLUSTERS)}; or a file NAME.toml (docs/clusters.md)")
+    raise ClusterError(
+        f"cluster {name}: {nearest(name, CLUSTERS)}; or a file NAME.toml or LOG.swf[.gz] (docs/clusters.md)"
+    )
 
 
 def read_cluster(path: Path) -> Cluster:

@@ -48,7 +48,9 @@ def prepare(
     """
     topology = topology or cluster.default_topology
     if topology not in cluster.topologies:
-        raise ConfigError(f"topology {topology}: {cluster.name} has {', '.join(cluster.topologies)}")
+        raise ConfigError(
+            f"topology {topology}: cluster {cluster.name} has {', '.join(cluster.topologies)}; want one of these"
+        )
     pools = cluster.topologies[topology]
     pool, pools, notes = assign(trace, cluster, topology, pools, assign_pools)
     nodes = node_arrays(pools)

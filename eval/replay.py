@@ -34,7 +34,9 @@ docs/semantics.md says exactly what each policy and discipline does.
 class Config:
     """What eval/replay.py takes."""
 
-    cluster: str = option("philly", f"one of {', '.join(CLUSTERS)}, or a file NAME.toml (docs/clusters.md)")
+    cluster: str = option(
+        "philly", f"one of {', '.join(CLUSTERS)}, or a file NAME.toml or LOG.swf[.gz] (docs/clusters.md)"
+    )
     workload: str = option("", "trace file, plain or .gz; default: the cluster's sample in GPU_Traces/", metavar="FILE")
     format: str = option("", "format of the trace; default: recognised from its content", choices=tuple(FORMATS))
     policies: tuple[str, ...] = option(

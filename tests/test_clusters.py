@@ -200,12 +200,19 @@ def test_mistakes_in_a_cluster_file_name_the_key(tmp_path, old, new, message):
         find_cluster(str(path))
 
 
+def test_a_log_is_a_cluster_too(real):
+    cluster = find_cluster(str(real / "swf/CTC-SP2-1996-3.1-cln.swf.gz"))
+    assert cluster.topologies["file"][0].capacity == [1] * 338
+    assert cluster.name == "CTC-SP2-1996-3.1-cln"
+    assert cluster.trace.endswith("CTC-SP2-1996-3.1-cln.swf.gz")
+
+
 def test_unknown_clusters():
     with pytest.raises(ClusterError, match="did you mean philly"):
         find_cluster("phily")
     with pytest.raises(ClusterError, match="no such file"):
         find_cluster("nowhere.toml")
-    with pytest.raises(ConfigError, match="philly has testbed, production"):
+    with pytest.raises(ConfigError, match="philly has testbed, production; want one"):
         prepare(three_vcs(), CLUSTERS["philly"], "lab")
 
 
