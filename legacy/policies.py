@@ -30,6 +30,7 @@ KEYS: dict[str, Key] = {  # s submit, r run time as far as known, n GPUs, w wait
     "f2": lambda s, r, n, w, N: math.sqrt(r) * n + 25600 * _log(s),
     "f3": lambda s, r, n, w, N: r * n + 6860000 * _log(s),
     "f4": lambda s, r, n, w, N: r * math.sqrt(n) + 530000 * _log(s),
+    "spt": lambda s, r, n, w, N: r,
 }
 
 CHANGE_WITH_TIME = {"sexp", "lexp", "multifactor", "wfp3", "unicep"}

@@ -7,11 +7,12 @@ moves the clock to the next event, the second lets every queue that the event to
 import numpy as np
 
 from berth.compiled import njit
+from envs.sim.accasim import reserve_once, start_the_rest, try_held, wait_for_reservation
 from envs.sim.backfill import backfill
 from envs.sim.conservative import follow_plan
 from envs.sim.moves import begin, enqueue, first_by_key, line_up, try_place, vacate
 from envs.sim.rankset import next_from
-from envs.sim.state import CONSERVATIVE, EASY, FIT, account, pop_end, predict, remember
+from envs.sim.state import ACCASIM_EASY, CONSERVATIVE, EASY, FIT, account, pop_end, predict, remember
 
 
 @njit
@@ -75,9 +76,9 @@ def advance(
     """
     arrival = jobs[sim[0].next].submit if sim[0].next < len(jobs) else np.inf
     end = ends[0].time if sim[0].running > 0 else np.inf
-    if arrival == np.inf and end == np.inf:
-        return False
     now = min(arrival, end)
+    if now == np.inf:
+        return sim[0].discipline == ACCASIM_EASY and wait_for_reservation(sim, queues)
     sim[0].now = now
     for queue in range(len(queues)):
         queues[queue].touched = False
@@ -133,11 +134,24 @@ def schedule(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least,
                 lengths, trial, tally, queue,
             )  # fmt: skip
+        elif sim[0].discipline == ACCASIM_EASY and not try_held(
+            sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, tally, queue
+        ):
+            start_the_rest(
+                sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least,
+                lengths, tally, queue,
+            )  # fmt: skip
         else:
             first = _start_in_order(
                 sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
                 lengths, tally, queue,
             )  # fmt: skip
+            if sim[0].discipline == ACCASIM_EASY and first >= 0:
+                reserve_once(sim, jobs, queues, pools, free, ends, queue, first)
+                start_the_rest(
+                    sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least,
+                    lengths, tally, queue,
+                )  # fmt: skip
             if sim[0].discipline == EASY and first >= 0 and queues[queue].waiting > 1:
                 backfill(
                     sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,

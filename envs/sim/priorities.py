@@ -7,7 +7,7 @@ import numpy as np
 from berth.compiled import njit
 
 FCFS, LCFS, SMALLEST, LARGEST, SJF, LPF, SAF, LAF, SEXP, LEXP, SRF, LRF, MULTIFACTOR, F1, WFP3, UNICEP = range(16)
-F2, F3, F4 = 16, 17, 18
+F2, F3, F4, SPT = 16, 17, 18, 19
 GIVEN = 100
 """Keys that are given from outside."""
 
@@ -42,6 +42,8 @@ def formula(policy: int, s: float, r: float, n: float, w: float, pool: float) ->
         return -n, 0.0
     if policy == SJF:
         return r, n
+    if policy == SPT:
+        return r, 0.0
     if policy == LPF:
         return -r, 0.0
     if policy == SAF:

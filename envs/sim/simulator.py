@@ -13,7 +13,7 @@ from envs.knowledge import know, refuse_hidden
 from envs.policies import Ask, Policy, find_policy
 from envs.sim import kernel, priorities
 from envs.sim.one_by_one import replay_one_by_one
-from envs.sim.state import CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_BY_ONE, ONE_BY_ONE_EASY
+from envs.sim.state import ACCASIM_EASY, CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_BY_ONE, ONE_BY_ONE_EASY
 from envs.sim.world import World, make_world
 from envs.snapshot import Snapshot
 from envs.workload import Workload
@@ -41,6 +41,9 @@ DISCIPLINES = {
     "reserve_easy": Discipline(EASY, True, True, "reserve, and jobs slip past that do not delay the chosen one"),
     "conservative": Discipline(CONSERVATIVE, False, True, "every queued job has a reservation"),
     "fit": Discipline(FIT, False, False, "any queued job that fits, in priority order"),
+    "accasim_easy": Discipline(
+        ACCASIM_EASY, True, True, "AccaSim's: all that fit pass the first, which waits its time"
+    ),
     "rlscheduler": Discipline(ONE_BY_ONE, True, False, "reserve by RLScheduler's rules: one event, one job at a time"),
     "rlscheduler_easy": Discipline(
         ONE_BY_ONE_EASY, True, True, "rlscheduler with its backfilling by shadow time alone"
@@ -115,7 +118,7 @@ class Simulation:
             workload.trace.gpus,
             known.estimate,
             known.similar,
-            one_queue=queue == "global" and how.code in (IN_ORDER, EASY),
+            one_queue=queue == "global" and how.code in (IN_ORDER, EASY, ACCASIM_EASY),
             placer=placer(allocation).code,
         )
         sim = self.world.sim[0]

@@ -4,7 +4,7 @@ import numpy as np
 
 from berth.compiled import njit
 
-IN_ORDER, EASY, FIT, CONSERVATIVE, ONE_BY_ONE, ONE_BY_ONE_EASY = range(6)
+IN_ORDER, EASY, FIT, CONSERVATIVE, ONE_BY_ONE, ONE_BY_ONE_EASY, ACCASIM_EASY = range(7)
 """The kernel's disciplines; envs/sim/simulator.py gives them names."""
 
 SIM = np.dtype([
@@ -50,7 +50,7 @@ LINK = np.dtype([
 
 QUEUE = np.dtype([
     ("waiting", "i8"),  # how many jobs wait
-    ("shadow", "f8"),  # s, when the job `shadow_of` should fit under `easy`
+    ("shadow", "f8"),  # s, when the job `shadow_of` (`held` under `accasim_easy`) should fit
     ("shadow_of", "i4"),  # -1 where the shadow time must be found anew
     ("head", "i4"),  # first of the list in arrival order, or -1
     ("tail", "i4"),
