@@ -1,5 +1,6 @@
 """Pictures of schedules."""
 
+import signal
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -48,7 +49,7 @@ class Painter:
     """Draws in a process of its own, which loads Matplotlib while the simulations still run."""
 
     def __init__(self) -> None:
-        self._pool = ProcessPoolExecutor(1)
+        self._pool = ProcessPoolExecutor(1, initializer=_leave_interrupts_to_the_parent)
         self._pool.submit(_load_matplotlib)
 
     def replay(self, schedules: Sequence[Schedule], path: Path, title: str) -> None:
@@ -57,6 +58,10 @@ class Painter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._pool.submit(draw_replay, [curves(schedule) for schedule in schedules], gpus, path, title).result()
         self._pool.shutdown()
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _load_matplotlib() -> None:

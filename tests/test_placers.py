@@ -11,7 +11,7 @@ from allocation.placers import PLACERS, ever_fits, fewest_nodes, fits, most_node
 from berth.compiled import records
 from berth.errors import ConfigError
 from envs.sim.state import PLACE
-from legacy.simulator import consolidate as slow_consolidate
+from legacy.placement import consolidate as slow_consolidate
 
 NODES = st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=6)
 

@@ -19,6 +19,8 @@ from envs.snapshot import Snapshot
 from envs.workload import Workload
 
 EVENTS_AT_A_TIME = 20_000
+PLANS_AT_A_TIME = 200
+"""How many events run before Python hears of progress and interrupts: fewer where each can take milliseconds."""
 QUEUES = ("pool", "global")
 
 
@@ -143,7 +145,8 @@ class Simulation:
             return self.schedule()
         if self.policy.ask is not None:
             self._run_asking(self.policy.ask, progress)
-        while kernel.replay(*self.world, EVENTS_AT_A_TIME):
+        events = PLANS_AT_A_TIME if self.discipline == "conservative" else EVENTS_AT_A_TIME
+        while kernel.replay(*self.world, events):
             if progress is not None:
                 progress(int(self.world.sim["started"][0]))
         return self.schedule()
