@@ -17,7 +17,7 @@ import numpy as np
 from rich.table import Table
 
 from allocation.placers import LEX
-from berth.commandline import option, parse, run
+from berth.commandline import option, parse, run, writable_file
 from berth.errors import ConfigError
 from envs.metrics import bounded_slowdown
 from envs.sim import priorities
@@ -180,6 +180,7 @@ def main() -> None:
     """Print the table, and write it as CSV if asked to."""
     path, words = _file_first(sys.argv[1:])
     config = parse(Config, words, description=str(__doc__))
+    out = writable_file("--csv", config.csv, ".csv") if config.csv else None
     scores = table_of(read_jobs(path), config)
     head = f"{Path(path).name}: {config.iter} sequences of {config.len:,} jobs, seed {config.seed}"
     table = Table(title=head, title_justify="left", header_style="")
@@ -191,8 +192,8 @@ def main() -> None:
             cells = [f"{getattr(scores[policy, backfill], metric):.{digits}f}" for policy in POLICIES]
             table.add_row(metric, str(backfill), *cells)
     console().print(table)
-    if config.csv:
-        with Path(config.csv).open("w", newline="") as file:
+    if out is not None:
+        with out.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(("policy", "backfill", "metric", "value"))
             for (policy, backfill), result in scores.items():

@@ -12,7 +12,7 @@ from envs.sim.simulator import Simulation
 from envs.workload import prepare
 from traces.generate import Recipe, generate
 
-RECIPE = Recipe({1: 0.86, 2: 0.05, 4: 0.05, 8: 0.04}, median=600, mean=3600, gap=10)
+RECIPE = Recipe({1: 0.92, 2: 0.06, 4: 0.02}, median=600, mean=3600, gap=10)
 
 
 @dataclass(frozen=True)

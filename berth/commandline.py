@@ -7,6 +7,7 @@ import os
 import sys
 import typing
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import UnionType
 from typing import Any, NoReturn, TypeVar
 
@@ -57,6 +58,29 @@ def run(main: Callable[[], None]) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def writable_folder(flag: str, path: str) -> Path:
+    """Make a folder for results before the work begins; raises ConfigError where that is impossible."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except OSError as trouble:
+        raise ConfigError(f"{flag} {path}: {trouble.strerror}, want a folder that can be written to") from None
+    return Path(path)
+
+
+def writable_file(flag: str, path: str, ending: str) -> Path:
+    """Make sure that a file can be written before the work begins; raises ConfigError where it cannot."""
+    file = Path(path)
+    if file.suffix != ending:
+        raise ConfigError(f"{flag} {path}: want a name that ends in {ending}")
+    writable_folder(flag, str(file.parent))
+    try:
+        with file.open("ab"):
+            pass
+    except OSError as trouble:
+        raise ConfigError(f"{flag} {path}: {trouble.strerror}, want a file that can be written to") from None
+    return file
 
 
 class _Parser(argparse.ArgumentParser):

@@ -53,6 +53,9 @@ def read_cluster(path: Path) -> Cluster:
     except tomllib.TOMLDecodeError as mistake:
         raise ClusterError(f"{path}: not TOML ({mistake})") from None
     _check_keys(path, "", data, _KEYS, needed=("pools",))
+    name = data.get("name", path.stem)
+    if not name.strip():
+        raise ClusterError(f"{path}: name = {name!r}, want a string that is not blank")
     pool_by = data.get("pool_by", "none")
     if pool_by not in ("none", "vc", "gpu_type"):
         raise ClusterError(f"{path}: pool_by = {pool_by!r}, want none, vc or gpu_type (the column that names the pool)")
@@ -62,9 +65,9 @@ def read_cluster(path: Path) -> Cluster:
     _check_names(path, pools, pool_by)
     if pool_by == "none" and len(pools) > 1:
         nodes = tuple(size for pool in pools for size in pool.nodes)
-        pools = (Pool(data.get("name", path.stem), nodes),)
+        pools = (Pool(name, nodes),)
     return Cluster(
-        name=data.get("name", path.stem),
+        name=name,
         topologies={"file": pools},
         pool_by="" if pool_by == "none" else pool_by,
         trace=str(path.parent / data["trace"]) if "trace" in data else "",

@@ -90,7 +90,7 @@ def find_policy(word: str | Ask | Policy) -> Policy:
     name = ALIASES.get(word, word)
     if name in POLICIES:
         return POLICIES[name]
-    if word.isdigit():
+    if word.isdecimal():
         for policy in POLICIES.values():
             if policy.number == int(word):
                 return policy
@@ -116,8 +116,9 @@ def _load(word: str) -> Policy:
         else:
             module = importlib.import_module(place)
         ask = getattr(module, function)
-    except (ImportError, AttributeError, OSError, SyntaxError) as trouble:
-        raise ConfigError(f"policy {word}: {trouble}; want module:function or file.py:function") from None
+    except Exception as trouble:  # noqa: BLE001 - whatever a user's file does when it is loaded
+        what = f"{type(trouble).__name__}: {trouble}"
+        raise ConfigError(f"policy {word}: {what}; want module:function or file.py:function") from None
     if not callable(ask):
         raise ConfigError(f"policy {word}: {function} is no function; want one that takes a Snapshot and returns keys")
     return Policy(f"{Path(place).stem}.{function}", word, ask=ask)

@@ -48,17 +48,18 @@ def prepare(
     """
     topology = topology or cluster.default_topology
     if topology not in cluster.topologies:
-        raise ConfigError(
-            f"topology {topology}: cluster {cluster.name} has {', '.join(cluster.topologies)}; want one of these"
-        )
+        only = "; leave --topology out" if topology and len(cluster.topologies) == 1 else "; want one of these"
+        raise ConfigError(f"topology {topology}: cluster {cluster.name} has {', '.join(cluster.topologies)}{only}")
     pools = cluster.topologies[topology]
     pool, pools, notes = assign(trace, cluster, topology, pools, assign_pools)
     nodes = node_arrays(pools)
     can = _can_fit(nodes, pool, trace.gpus, placer(allocation).code)
     unfit = tuple(str(job) for job in trace.job_id[~can])
     if not can.any():
+        least, most = int(trace.gpus.min()), int(nodes.pool_gpus.max())
         raise ConfigError(
-            f"{trace.name}: no job fits its pool of {cluster.name} {topology}; want smaller jobs or larger pools"
+            f"{trace.name}: no job fits its pool of {cluster.name} {topology}: the smallest asks for {least:,} GPUs, "
+            f"the largest pool has {most:,}; want smaller jobs or larger pools"
         )
     if unfit:
         shown = ", ".join(unfit[:5]) + (", ..." if len(unfit) > 5 else "")
@@ -68,6 +69,8 @@ def prepare(
     wanted = load if load is not None else (0.95 if topology == "testbed" else 0.0)
     trace = _rescale(trace, int(nodes.capacity.sum()), wanted, forced=load is not None)
     reached = offered_load(trace, int(nodes.capacity.sum()))
+    if wanted and abs(reached / wanted - 1) > 0.01:
+        notes.append(f"offered load {wanted:g} was asked for and {reached:.3f} reached: arrivals are whole seconds")
     return Workload(cluster.name, topology, trace, pools, pool, nodes, reached, unfit, tuple(notes))
 
 
@@ -86,7 +89,10 @@ def _rescale(trace: Trace, gpus: int, load: float, forced: bool) -> Trace:
         return trace
     if not np.isfinite(now):
         raise ConfigError(f"{trace.name}: all jobs arrive in one second, so that no load can be reached; want --load 0")
-    return dataclasses.replace(trace, submit=np.floor(trace.submit * (now / load)))
+    rescaled = dataclasses.replace(trace, submit=np.floor(trace.submit * (now / load)))
+    if forced and not np.isfinite(offered_load(rescaled, gpus)):
+        raise ConfigError(f"load {load:g}: all {len(trace):,} jobs would arrive in one second; want less, or more jobs")
+    return rescaled
 
 
 def assign(
@@ -94,8 +100,9 @@ def assign(
 ) -> tuple[np.ndarray, tuple[Pool, ...], list[str]]:
     """The pool of every job (jobs,), the pools there are, and what to tell about it."""
     names = getattr(trace, cluster.pool_by) if cluster.pool_by else None
-    if len(pools) == 1:
-        return np.zeros(len(trace), np.int32), pools, []
+    if not cluster.pool_by or (names is None and len(pools) == 1):
+        idle_flag = ["--assign_pools has nothing to do: there is one pool"] if seed is not None else []
+        return np.zeros(len(trace), np.int32), pools, idle_flag
     if names is None and seed is None:
         merged = Pool("all", tuple(size for pool in pools for size in pool.nodes))
         where = Path(trace.name).name

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from allocation.placers import PLACERS
-from berth.commandline import option, parse, run
+from berth.commandline import option, parse, run, writable_file, writable_folder
 from berth.compiled import is_compiled
 from berth.errors import ConfigError
 from envs.clusters import CLUSTERS, find_cluster
@@ -62,13 +62,22 @@ class Config:
 def main() -> None:
     """Replay, print the table, and say where the files are."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
-    say = console()
     found = [find_policy(word) for word in (POLICIES if config.policies == ("all",) else config.policies)]
-    policies = list({policy.name: policy for policy in found}.values())
+    policies = list({policy.text + policy.name: policy for policy in found}.values())
+    names = [policy.name for policy in policies]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"--policies: two functions are both called {name}; want files of different names")
     disciplines = list(dict.fromkeys(DISCIPLINES if config.discipline == ("all",) else config.discipline))
     if not policies or not disciplines:
         raise ConfigError("--policies and --discipline: want at least one of each")
-    workload = load_workload(config, lambda text: say.print(text, highlight=False))
+    if config.csv:
+        writable_folder("--csv", config.csv)
+    workload = load_workload(config, tell)
+    spelled = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in workload.cluster)
+    picture = writable_file("--plot", config.plot or f"data/replay/{spelled}.png", ".png")
+    if not is_compiled():
+        tell("compiling the simulator for this machine, once; about a minute ...")
     gpus = int(workload.nodes.capacity.sum())
     title = (
         f"{workload.cluster} {workload.topology}: {gpus:,} GPUs on {len(workload.nodes.capacity):,} nodes, "
@@ -82,17 +91,19 @@ def main() -> None:
         for d in disciplines
     ]
     for note in dict.fromkeys(note for simulation in simulations for note in simulation.notes):
-        say.print(f"note: {note}", highlight=False)
-    if not is_compiled():
-        say.print("compiling the simulator for this machine, once; about a minute ...")
+        tell(f"note: {note}")
     schedules = run_all(simulations)
     show(schedules, f"{title}\n{rules}")
     if config.csv:
         files = write_csv(schedules, Path(config.csv))
-        say.print(f"CSV: {', '.join(str(file) for file in files)}", highlight=False, soft_wrap=True)
-    picture = Path(config.plot or f"data/replay/{workload.cluster}.png")
+        tell(f"CSV: {', '.join(str(file) for file in files)}")
     painter.replay(schedules, picture, f"{title}; {rules}")
-    say.print(f"picture: {picture}", highlight=False, soft_wrap=True)
+    tell(f"picture: {picture}")
+
+
+def tell(text: str) -> None:
+    """Print a line as it is: names in a trace may look like markup."""
+    console().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from envs.metrics import METRICS, summarize
 from envs.sim.simulator import Schedule
 
 COLUMNS = {
-    "bounded_slowdown_mean": "bounded slowdown\nmean",
-    "bounded_slowdown_p99": "\np99",
+    "bounded_slowdown_mean": "bounded\nslowdown\nmean",
+    "bounded_slowdown_p99": "bounded\nslowdown\np99",
     "wait_mean": "wait, s\nmean",
-    "wait_median": "\nmedian",
-    "wait_p99": "\np99",
-    "turnaround_mean": "turnaround, s\nmean",
+    "wait_median": "wait, s\nmedian",
+    "wait_p99": "wait, s\np99",
+    "turnaround_mean": "turn-\naround, s\nmean",
     "utilization": "utiliz-\nation",
     "fragmentation": "fragment-\nation",
     "load_imbalance": "load im-\nbalance",
@@ -25,6 +26,13 @@ COLUMNS = {
     "throughput": "jobs/h\n",
 }
 """What the terminal shows, out of all that summary.csv has."""
+
+
+IMPORTANCE = (
+    "bounded_slowdown_mean", "wait_mean", "utilization", "wait_p99", "bounded_slowdown_p99", "turnaround_mean",
+    "wait_median", "fragmentation", "makespan", "load_imbalance", "throughput",
+)  # fmt: skip
+"""Which columns stay where the terminal is narrow."""
 
 
 def console() -> Console:
@@ -36,49 +44,60 @@ def console() -> Console:
 def show(schedules: Sequence[Schedule], title: str) -> None:
     """Print one row per schedule, and one per pool where there are several; the best of each column is bold."""
     out = console()
+    columns = _that_fit(out.width - 36)
     rows = [(s.policy, s.discipline, summarize(s)) for s in schedules]
-    table = _table(title, ("policy", "discipline"))
-    _fill(table, [((policy, discipline), row) for policy, discipline, row in rows])
+    table = _table(title, ("policy", "discipline"), columns)
+    _fill(table, columns, [((policy, discipline), row) for policy, discipline, row in rows])
     out.print(table)
+    if len(columns) < len(COLUMNS):
+        out.print("more columns in a wider terminal, all of them in summary.csv (--csv DIR)")
     pools = schedules[0].workload.pools
     if len(pools) == 1:
         return
     if len(pools) * len(schedules) > 60:
         out.print("by pool: see summary.csv (--csv DIR)")
         return
-    per_pool = _table("by pool", ("policy", "discipline", "pool", "jobs"))
+    columns = _that_fit(out.width - 60)
+    per_pool = _table("by pool", ("policy", "discipline", "pool", "jobs"), columns)
     for schedule in schedules:
         for number, pool in enumerate(pools):
             row = summarize(schedule, number)
-            _fill(
-                per_pool, [((schedule.policy, schedule.discipline, pool.name, f"{row['jobs']:,.0f}"), row)], best=False
-            )
+            labels = (schedule.policy, schedule.discipline, pool.name, f"{row['jobs']:,.0f}")
+            _fill(per_pool, columns, [(labels, row)], best=False)
     out.print(per_pool)
 
 
-def _table(title: str, labels: tuple[str, ...]) -> Table:
-    table = Table(title=title, title_justify="left", header_style="")
+def _that_fit(width: int) -> list[str]:
+    """As many columns as a width holds, the most telling first, in their usual order."""
+    most_telling = IMPORTANCE[: max(2, width // 13)]
+    return [column for column in COLUMNS if column in most_telling]
+
+
+def _table(title: str, labels: tuple[str, ...], columns: list[str]) -> Table:
+    table = Table(title=escape(title), title_justify="left", header_style="")
     for label in labels:
         table.add_column(label, no_wrap=True)
-    for head in COLUMNS.values():
-        table.add_column(head, justify="right")
+    for column in columns:
+        table.add_column(COLUMNS[column], justify="right", no_wrap=True)
     return table
 
 
-def _fill(table: Table, rows: list[tuple[tuple[str, ...], dict[str, float]]], best: bool = True) -> None:
+def _fill(
+    table: Table, columns: list[str], rows: list[tuple[tuple[str, ...], dict[str, float]]], best: bool = True
+) -> None:
     """Add rows; the best value of a column stands out where several compete."""
     winners = {}
-    for column in COLUMNS:
+    for column in columns:
         less = METRICS[_metric(column)].less_is_better
         values = [row[column] for _, row in rows]
         winners[column] = min(values) if less else max(values)
     for labels, row in rows:
         cells = []
-        for column in COLUMNS:
+        for column in columns:
             text = _number(row[column])
             bold = best and len(rows) > 1 and row[column] == winners[column]
             cells.append(f"[bold]{text}[/bold]" if bold else text)
-        table.add_row(*labels, *cells)
+        table.add_row(*(escape(label) for label in labels), *cells)
 
 
 def _metric(column: str) -> str:
@@ -98,7 +117,8 @@ def write_csv(schedules: Sequence[Schedule], folder: Path) -> list[Path]:
     summary = folder / "summary.csv"
     rows = []
     for schedule in schedules:
-        names = ["all", *(pool.name for pool in schedule.workload.pools)]
+        pools = schedule.workload.pools
+        names = ["all", *(pool.name for pool in pools if len(pools) > 1)]
         for number, pool in enumerate(names):
             head = {"policy": schedule.policy, "discipline": schedule.discipline, "runtime_info": schedule.runtime_info}
             rows.append(head | {"pool": pool} | summarize(schedule, number - 1 if number else None))

@@ -119,6 +119,24 @@ def test_gpu_types_are_known_by_both_names():
         prepare(make_trace([0], [5], [1], gpu_type=["A100"]), CLUSTERS["alibaba"])
 
 
+def test_a_cluster_of_one_named_pool_takes_only_its_own_jobs(tmp_path):
+    path = tmp_path / "t4.toml"
+    path.write_text('pool_by = "gpu_type"\n[[pools]]\nname = "T4"\nnodes = [{ count = 2, gpus = 8 }]\n')
+    cluster = find_cluster(str(path))
+    assert len(prepare(make_trace([0], [5], [1], gpu_type=["T4"]), cluster)) == 1
+    assert len(prepare(make_trace([0], [5], [1]), cluster)) == 1
+    with pytest.raises(ClusterError, match="P100"):
+        prepare(make_trace([0, 1], [5, 5], [1, 1], gpu_type=["T4", "P100"]), cluster)
+    assert any("nothing to do" in n for n in prepare(three_vcs(), CLUSTERS["philly"], assign_pools=1).notes)
+
+
+def test_a_load_that_is_not_reached_is_said():
+    few = make_trace([0, 10, 20, 30], [100, 100, 100, 100], [1, 1, 1, 1])
+    assert any("was asked for" in note for note in prepare(few, CLUSTERS["philly"], load=0.7).notes)
+    with pytest.raises(ConfigError, match="would arrive in one second"):
+        prepare(few, CLUSTERS["philly"], load=1000)
+
+
 def test_jobs_that_never_fit_are_left_out_and_named():
     trace = make_trace([0, 1, 2], [5, 5, 5], [8, 193, 1])
     workload = prepare(trace, CLUSTERS["philly"], load=0)

@@ -97,6 +97,33 @@ def test_mistakes_are_told_in_one_line(words, message):
     assert done.stderr.count("\n") == 1
 
 
+def test_places_that_cannot_be_written_to_are_told_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    for words in (("--csv", tmp_path / "file"), ("--plot", tmp_path / "x.xyz"), ("--plot", tmp_path / "file/x.png")):
+        done = replay("--max_jobs", 50, *words)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {words[0]}")
+
+
+def test_two_functions_of_one_name(tmp_path):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "r.py").write_text("def f(view):\n    return view.submit\n")
+    done = replay("--policies", f"{tmp_path}/a/r.py:f,{tmp_path}/b/r.py:f", "--max_jobs", 50)
+    assert done.returncode == 2
+    assert "both called r.f" in done.stderr
+
+
+def test_names_that_look_like_markup(tmp_path):
+    rows = ["x[/bold]y,0,-1,9,999", "[red],5,-1,9,1", "c,9,-1,9,1"]
+    path = tmp_path / "t[red].csv"
+    path.write_text("".join(f"{row}{',-1' * 14}\n" for row in rows))
+    done = replay("--workload", path, "--load", 0, "--policies", "fcfs", "--plot", tmp_path / "p.png")
+    assert done.returncode == 0, done.stderr
+    assert "x[/bold]y" in done.stdout
+    assert "t[red].csv" in done.stdout
+
+
 def test_help_teaches():
     done = replay("--help")
     assert done.returncode == 0

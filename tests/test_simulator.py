@@ -187,6 +187,27 @@ def test_a_wrong_answer_of_a_function_is_an_error(answer):
         starts([[1]], [0, 1, 1], [5, 5, 5], [1, 1, 1], lambda view: answer if view.now else [0.0])
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return 1 / 0", r"ZeroDivisionError.*rules.py:2"),
+        ("return [1 + 2j] * len(view.job)", "TypeError"),
+        ("view.job[:] = view.job[::-1]", "read-only"),
+        ("return view.color", "AttributeError"),
+    ],
+)
+def test_what_a_function_does_wrong_is_told_with_its_line(tmp_path, body, message):
+    (tmp_path / "rules.py").write_text(f"def rule(view):\n    {body}\n")
+    with pytest.raises(SimulationError, match=message):
+        starts([[1]], [0, 1], [5, 5], [1, 1], f"{tmp_path}/rules.py:rule")
+
+
+@pytest.mark.parametrize("word", ["\u00b2", ":f", "nowhere.py:f", "os:nothing", "os:sep"])
+def test_words_that_name_no_policy(word):
+    with pytest.raises(ConfigError, match="policy"):
+        find_policy(word)
+
+
 def test_unknown_names_are_answered_with_the_nearest():
     with pytest.raises(ConfigError, match="did you mean wfp3"):
         find_policy("wpf3")

@@ -88,6 +88,20 @@ def test_a_malformed_row_names_file_line_field_and_want(tmp_path, row, message):
         read_trace(file(tmp_path, f"{OTHER}\n{row}\n"))
 
 
+@pytest.mark.parametrize("count", ["10000000000", "2147483647.5", "1e12"])
+def test_too_many_gpus_are_an_error_in_every_format(tmp_path, count):
+    with pytest.raises(TraceError, match=r"num_gpus = .*, want a number > 0 and <= 10,000,000"):
+        read_trace(file(tmp_path, ROW.replace(",60,2,", f",60,{count},")))
+    with pytest.raises(TraceError, match=r"allocated_processors = .*, want a number <= 10,000,000"):
+        read_trace(file(tmp_path, SWF.replace("100 4 -1", f"100 {count} -1"), "t.swf"))
+
+
+def test_fractions_are_rounded_up_in_every_format(tmp_path):
+    assert read_trace(file(tmp_path, SWF.replace("100 4 -1 -1 8", "100 0.5 -1 -1 -1"), "t.swf")).gpus.tolist() == [1]
+    listed = read_trace(file(tmp_path, "job_id,arrival_s,service_sec,gpu_count\na,0,9,1.5\n"))
+    assert (listed.gpus.tolist(), listed.gpu_fraction.tolist()) == ([2], [1.5])
+
+
 def test_rows_out_of_scope_are_counted_and_said(tmp_path):
     rows = [ROW, ROW.replace("j1", "j3").replace(",60,", ",0,"), ROW.replace("j1", "j4").replace(",60,", ",-1,")]
     trace = read_trace(file(tmp_path, "\n".join(rows)))

@@ -30,26 +30,26 @@ def read(path: str | Path, text: str | None = None) -> Trace:
     table.check_unique("job_id")
     run_time = table.numbers("run_time", low=-1)
     table.check("run_time", (run_time >= 0) | (run_time == -1), "a number >= 0, or -1 where it is not known")
-    fraction = table.numbers("num_gpus", low=0, want="a number > 0")
-    table.check("num_gpus", (fraction > 0) & (fraction < 2**31), "a number > 0")
+    table.gpus("num_gpus")
     table.numbers("submit_time", low=0)
     kept = run_time > 0
     left_out = {"run time 0": int((run_time == 0).sum()), "run time not known (-1)": int((run_time == -1).sum())}
     return make_trace(
         str(path),
-        _columns(table.select(kept), run_time[kept], fraction[kept]),
+        _columns(table.select(kept)),
         format="formatted (19 columns)",
         left_out={reason: rows for reason, rows in left_out.items() if rows},
     )
 
 
-def _columns(table: Table, run_time: np.ndarray, fraction: np.ndarray) -> dict[str, np.ndarray]:
+def _columns(table: Table) -> dict[str, np.ndarray]:
     """Turn the words of the rows in scope into a Trace's columns."""
+    gpus, fraction = table.gpus("num_gpus")
     return {
         "job_id": table.names("job_id"),
         "submit": table.numbers("submit_time", low=0),
-        "run_time": run_time,
-        "gpus": np.ceil(fraction).astype(np.int32),
+        "run_time": table.numbers("run_time", low=0),
+        "gpus": gpus,
         "gpu_fraction": fraction,
         "request_time": table.numbers("request_time", low=-1),
         "wait": table.numbers("wait_time", low=-1),

@@ -57,13 +57,8 @@ def _seconds(word: str) -> float:
 
 
 def _sizes(table: Table, run_time: str, gpus: str) -> dict[str, np.ndarray]:
-    fraction = table.numbers(gpus, low=0, want="a number > 0")
-    table.check(gpus, (fraction > 0) & (fraction < 2**31), "a number > 0")
-    return {
-        "run_time": table.numbers(run_time, low=0),
-        "gpus": np.ceil(fraction).astype(np.int32),
-        "gpu_fraction": fraction,
-    }
+    whole, exact = table.gpus(gpus)
+    return {"run_time": table.numbers(run_time, low=0), "gpus": whole, "gpu_fraction": exact}
 
 
 def _in_scope(path: str | Path, columns: dict[str, np.ndarray], form: str) -> Trace:

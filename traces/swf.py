@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from berth.errors import TraceError
-from traces.table import Table, read_table, read_text
+from traces.table import MOST_GPUS, Table, read_table, read_text
 from traces.trace import Trace, make_trace
 
 FIELDS = (
@@ -48,6 +48,7 @@ def read(path: str | Path, text: str | None = None) -> Trace:
     table = log.table
     table.check_unique("job_number")
     run_time = table.numbers("run_time", low=-1)
+    table.check("run_time", (run_time >= 0) | (run_time == -1), "a number >= 0, or -1 where it is not known")
     table.numbers("submit_time", low=0)
     status = table.names("status")
     cancelled = (status == "5") & (run_time <= 0)
@@ -76,9 +77,12 @@ def machine(log: SwfLog) -> tuple[int, int] | None:
 
 def processors(table: Table) -> np.ndarray:
     """Processors of each job: max(allocated, requested); raises TraceError where neither is known."""
-    count = np.maximum(table.numbers("allocated_processors", low=-1), table.numbers("requested_processors", low=-1))
-    table.check("requested_processors", count > 0, "a number > 0 here or in allocated_processors")
-    return count.astype(np.int32)
+    fields = ("requested_processors", "allocated_processors")
+    count = np.maximum(*(table.numbers(field, low=-1) for field in fields))
+    table.check(fields[0], count > 0, "a number > 0 here or in allocated_processors")
+    for field in fields:
+        table.check(field, table.numbers(field, low=-1) <= MOST_GPUS, f"a number <= {MOST_GPUS:,}")
+    return np.ceil(count).astype(np.int32)
 
 
 def _columns(table: Table) -> dict[str, np.ndarray]:

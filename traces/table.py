@@ -12,6 +12,9 @@ from berth.errors import TraceError
 MOST = 1e15
 """The largest number that is taken in a trace: seconds and bytes beyond it are mistakes, and sums stay finite."""
 
+MOST_GPUS = 10_000_000
+"""The most GPUs that a job may ask for."""
+
 
 def read_text(path: str | Path) -> str:
     """Read a whole text file, plain or .gz; raises TraceError for a missing, damaged or non-text one."""
@@ -61,6 +64,12 @@ class Table:
         self.check(field, values >= low, want or f"a number >= {low:g}")
         self.check(field, values <= MOST, f"a number <= {MOST:g}")
         return values
+
+    def gpus(self, field: str) -> tuple[np.ndarray, np.ndarray]:
+        """A column of GPU counts: whole GPUs, a fraction rounded up, and the exact numbers; raises TraceError."""
+        exact = self.numbers(field, low=-np.inf, want=f"a number > 0 and <= {MOST_GPUS:,}")
+        self.check(field, (exact > 0) & (exact <= MOST_GPUS), f"a number > 0 and <= {MOST_GPUS:,}")
+        return np.ceil(exact).astype(np.int32), exact
 
     def check(self, field: str, good: np.ndarray, want: str) -> None:
         """Raise TraceError at the first row where `good` is False."""

@@ -1,5 +1,6 @@
 """Jobs and a cluster in, a complete schedule out."""
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -175,7 +176,7 @@ class Simulation:
         jobs, now = world.jobs, float(world.sim["now"][0])
         queued = np.flatnonzero((jobs["submit"] <= now) & (jobs["start"] < 0))
         running = np.sort(world.ends["job"][: world.sim["running"][0]])
-        return Snapshot(
+        view = Snapshot(
             now=now,
             job=queued,
             submit=jobs["submit"][queued],
@@ -192,6 +193,9 @@ class Simulation:
             capacity=world.capacity.copy(),
             node_pool=np.repeat(np.arange(len(world.pools)), world.pools["high"] - world.pools["low"]),
         )
+        for column in view[1:]:
+            column.flags.writeable = False
+        return view
 
     def _run_asking(self, ask: Ask, progress: Callable[[int], None] | None) -> None:
         """Run to the end, asking a Python function for keys whenever something waits."""
@@ -207,9 +211,14 @@ class Simulation:
     def _keys(self, ask: Ask, view: Snapshot) -> np.ndarray:
         """The function's answer, checked."""
         try:
-            keys = np.asarray(ask(view), dtype=np.float64)
-        except (TypeError, ValueError) as trouble:
-            raise SimulationError(f"policy {self.policy.name} at {view.now:g} s: {trouble}") from trouble
+            answer = np.asarray(ask(view))
+            keys = answer.astype(np.float64, casting="same_kind" if answer.dtype.kind == "c" else "unsafe")
+        except Exception as trouble:
+            last = traceback.extract_tb(trouble.__traceback__)[-1]
+            raise SimulationError(
+                f"policy {self.policy.name} at {view.now:g} s: {type(trouble).__name__}: {trouble} "
+                f"({last.filename}:{last.lineno})"
+            ) from trouble
         if keys.shape != view.job.shape or np.isnan(keys).any():
             came = "NaN" if keys.shape == view.job.shape else f"shape {keys.shape}"
             raise SimulationError(
