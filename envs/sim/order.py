@@ -17,8 +17,14 @@ class Order(NamedTuple):
 
 def size_classes(pool: np.ndarray, gpus: np.ndarray, pools: int) -> tuple[np.ndarray, np.ndarray]:
     """Number the distinct (pool, GPUs) pairs: the class of each job, and where each pool's begin (pools + 1,)."""
-    pairs, size = np.unique(pool.astype(np.int64) << 32 | gpus, return_inverse=True)
-    return size.astype(np.int32), np.searchsorted(pairs >> 32, np.arange(pools + 1)).astype(np.int32)
+    width = int(gpus.max()) + 1
+    pair = pool.astype(np.int64) * width + gpus
+    if pools * width > 10_000_000:
+        pairs, size = np.unique(pair, return_inverse=True)
+    else:  # the same without sorting the jobs
+        there = np.bincount(pair, minlength=pools * width) > 0
+        pairs, size = np.flatnonzero(there), (np.cumsum(there) - 1).astype(np.int32)[pair]
+    return size.astype(np.int32), np.searchsorted(pairs // width, np.arange(pools + 1)).astype(np.int32)
 
 
 def rank_jobs(keys: np.ndarray, ties: np.ndarray, stretch: np.ndarray, stretches: int) -> Order:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocation.placers import fewest_nodes, most_nodes
-from berth.compiled import records
+from berth.compiled import njit, records
 from envs.sim.cluster import Nodes
 from envs.sim.order import all_keys, rank_jobs, ranks, size_classes
 from envs.sim.rankset import words_for
@@ -99,10 +99,7 @@ def make_world(
     size_class, size_low = size_classes(pool, gpus, len(nodes.pool_gpus))
     fewest, most = _node_counts(nodes, pool, gpus, placer)
     jobs = records(len(submit), JOB)
-    jobs["submit"], jobs["run_time"], jobs["estimate"], jobs["start"] = submit, run_time, estimate, -1.0
-    jobs["place_at"][1:] = np.cumsum(most)[:-1]
-    jobs["asked"], jobs["gpus"], jobs["fewest"], jobs["size_class"] = gpus, gpus, fewest, size_class
-    jobs["pool"], jobs["queue"] = pool, 0 if one_queue else pool
+    _fill(jobs, submit, run_time, estimate, gpus, fewest, most, pool, size_class, one_queue)
     sim = records(1, SIM)
     sim["placer"] = placer
     sim["predict"] = similar.shape[1] > 0
@@ -133,6 +130,36 @@ def make_world(
         trial=np.zeros(len(nodes.capacity), np.int32),
         tally=np.zeros(int(nodes.capacity.max()) + 1, np.int64),
     )
+
+
+@njit
+def _fill(
+    jobs: np.ndarray,
+    submit: np.ndarray,
+    run_time: np.ndarray,
+    estimate: np.ndarray,
+    gpus: np.ndarray,
+    fewest: np.ndarray,
+    most: np.ndarray,
+    pool: np.ndarray,
+    size_class: np.ndarray,
+    one_queue: bool,
+) -> None:
+    """Write the jobs' rows, one row at a time: column by column, ten million jobs go through memory ten times."""
+    place_at = 0
+    for job in range(len(jobs)):
+        jobs[job].submit = submit[job]
+        jobs[job].run_time = run_time[job]
+        jobs[job].estimate = estimate[job]
+        jobs[job].start = -1.0
+        jobs[job].place_at = place_at
+        jobs[job].asked = gpus[job]
+        jobs[job].gpus = gpus[job]
+        jobs[job].fewest = fewest[job]
+        jobs[job].pool = pool[job]
+        jobs[job].queue = 0 if one_queue else pool[job]
+        jobs[job].size_class = size_class[job]
+        place_at += most[job]
 
 
 def _links(count: int) -> np.ndarray:
