@@ -46,7 +46,7 @@ def records(count: int, fields: np.dtype) -> np.ndarray:
     """Make `count` zeroed rows of named fields, which compiled code reads as `rows[i].field`.
 
     One array of rows is passed to a compiled function at the cost of one array. A tuple of columns is not: Numba counts
-    references to each of its arrays at every call (20 ns each; docs/design.md). Plain Python reads the same attribute
+    references to each of its arrays at every call (docs/design.md). Plain Python reads the same attribute
     from a recarray.
     """
     rows = np.zeros(count, fields)
