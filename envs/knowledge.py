@@ -16,7 +16,6 @@ class Knowledge(NamedTuple):
 
     estimate: np.ndarray  # (jobs,) float64 s; NaN where nothing may be known
     similar: np.ndarray  # (jobs, levels) int32, groups to predict from; no levels where nothing is predicted
-    hidden: bool
     notes: tuple[str, ...] = ()
 
 
@@ -24,11 +23,11 @@ def know(trace: Trace, info: str, seed: int) -> Knowledge:
     """Make what `--runtime_info` allows: raises ConfigError for an unknown choice, or a column that is not there."""
     nothing = np.empty((len(trace), 0), np.int32)
     if info == "oracle":
-        return Knowledge(trace.run_time.copy(), nothing, False)
+        return Knowledge(trace.run_time.copy(), nothing)
     if info == "hidden":
-        return Knowledge(np.full(len(trace), np.nan), nothing, True)
+        return Knowledge(np.full(len(trace), np.nan), nothing)
     if info == "predicted":
-        return Knowledge(np.full(len(trace), np.nan), similar_jobs(trace), False)
+        return Knowledge(np.full(len(trace), np.nan), similar_jobs(trace))
     if info == "request":
         return _requested(trace, nothing)
     kind, _, word = info.partition(":")
@@ -43,7 +42,7 @@ def know(trace: Trace, info: str, seed: int) -> Knowledge:
             f"runtime_info {info}: want noisy:S with S from 0 to 20 (run time × exp(S × a normal number))"
         )
     noise = np.exp(sigma * stream(seed, "run-time noise").standard_normal(len(trace)))
-    return Knowledge(np.maximum(1.0, trace.run_time * noise), nothing, False)
+    return Knowledge(np.maximum(1.0, trace.run_time * noise), nothing)
 
 
 def refuse_hidden(policy: str, needs_run_time: bool, discipline: str, backfills: bool) -> None:
@@ -65,7 +64,7 @@ def _requested(trace: Trace, nothing: np.ndarray) -> Knowledge:
     if not given.all():
         missing = int((~given).sum())
         notes = (f"{missing:,} of {len(given):,} jobs have no request_time: their run time stands for it",)
-    return Knowledge(np.where(given, trace.request_time, trace.run_time), nothing, False, notes)
+    return Knowledge(np.where(given, trace.request_time, trace.run_time), nothing, notes)
 
 
 def similar_jobs(trace: Trace) -> np.ndarray:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -12,9 +13,9 @@ from berth.commandline import option, parse, run, writable_file, writable_folder
 from berth.compiled import is_compiled
 from berth.errors import ConfigError
 from envs.clusters import CLUSTERS, find_cluster
-from envs.knowledge import CHOICES
-from envs.policies import POLICIES, find_policy
-from envs.sim.simulator import DISCIPLINES, QUEUES, Schedule, Simulation
+from envs.knowledge import CHOICES, know
+from envs.policies import POLICIES, Policy, find_policy
+from envs.sim.simulator import DISCIPLINES, QUEUES, Schedule, Simulation, check_options
 from envs.workload import Workload, prepare
 from eval.plots import Painter
 from eval.tables import console, show, write_csv
@@ -84,15 +85,12 @@ def main() -> None:
         f"{len(workload):,} jobs, offered load {workload.load:.3f}"
     )
     rules = f"queue {config.queue}, allocation {config.allocation}, runtime_info {config.runtime_info}"
-    painter = Painter()
-    simulations = [  # made before anything runs, so that what cannot work is said at once
-        Simulation(workload, p, d, config.queue, config.allocation, config.runtime_info, config.seed)
-        for p in policies
-        for d in disciplines
-    ]
-    for note in dict.fromkeys(note for simulation in simulations for note in simulation.notes):
+    for policy, discipline in product(policies, disciplines):  # what cannot work is said before anything runs
+        check_options(policy, discipline, config.queue, config.runtime_info)
+    for note in know(workload.trace, config.runtime_info, config.seed).notes:
         tell(f"note: {note}")
-    schedules = run_all(simulations)
+    painter = Painter()
+    schedules = run_all(config, workload, list(product(policies, disciplines)))
     show(schedules, f"{title}\n{rules}")
     if config.csv:
         files = write_csv(schedules, Path(config.csv))
@@ -131,14 +129,16 @@ def _update(bar: Progress, task: TaskID, started: int) -> None:
     bar.update(task, completed=started)
 
 
-def run_all(simulations: list[Simulation]) -> list[Schedule]:
-    """Run simulations one after the other behind a progress bar."""
+def run_all(config: Config, workload: Workload, contenders: list[tuple[Policy, str]]) -> list[Schedule]:
+    """Run every policy and discipline, one simulation in memory at a time, behind a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     schedules = []
     with Progress(*columns, console=console(), transient=True) as bar:
-        for simulation in simulations:
-            name = f"{simulation.policy.name} {simulation.discipline}"
-            task = bar.add_task(name, total=len(simulation.workload))
+        for policy, discipline in contenders:
+            task = bar.add_task(f"{policy.name} {discipline}", total=len(workload))
+            simulation = Simulation(
+                workload, policy, discipline, config.queue, config.allocation, config.runtime_info, config.seed
+            )
             schedules.append(simulation.run(partial(_update, bar, task)))
             bar.remove_task(task)
     return schedules

@@ -64,13 +64,12 @@ class Schedule:
     discipline: str
     runtime_info: str
     start: np.ndarray  # (jobs,) float64 s from the trace's start
-    place_at: np.ndarray  # (jobs + 1,) int64
+    place_at: np.ndarray  # (jobs,) int64, where the job's places begin
     place_count: np.ndarray  # (jobs,) int32
     place_node: np.ndarray  # (places,) int32
     place_gpus: np.ndarray  # (places,) int32
     busy: np.ndarray  # (nodes,) float64 GPU-seconds used
     stranded: np.ndarray  # (nodes,) float64 GPU-seconds idle on a partly used node
-    notes: tuple[str, ...] = ()
 
     @property
     def end(self) -> np.ndarray:
@@ -81,6 +80,21 @@ class Schedule:
         """The (node, GPUs) that a job ran on."""
         at = slice(self.place_at[job], self.place_at[job] + self.place_count[job])
         return list(zip(self.place_node[at].tolist(), self.place_gpus[at].tolist(), strict=True))
+
+
+def check_options(policy: Policy, discipline: str, queue: str, runtime_info: str) -> None:
+    """Raise ConfigError for names that are not known and options that do not go together."""
+    if discipline not in DISCIPLINES:
+        raise ConfigError(f"discipline {discipline}: {nearest(discipline, DISCIPLINES)}")
+    if queue not in QUEUES:
+        raise ConfigError(f"queue {queue}: {nearest(queue, QUEUES)}")
+    how = DISCIPLINES[discipline]
+    if how.code in _LISTED and (policy.ask is not None or runtime_info == "predicted"):
+        raise ConfigError(
+            f"discipline {discipline} takes no Python functions and no predicted run times; choose others"
+        )
+    if runtime_info == "hidden":
+        refuse_hidden(policy.name, policy.needs_run_time, discipline, how.backfills)
 
 
 class Simulation:
@@ -96,23 +110,13 @@ class Simulation:
         runtime_info: str = "oracle",
         seed: int = 0,
     ) -> None:
-        if discipline not in DISCIPLINES:
-            raise ConfigError(f"discipline {discipline}: {nearest(discipline, DISCIPLINES)}")
-        if queue not in QUEUES:
-            raise ConfigError(f"queue {queue}: {nearest(queue, QUEUES)}")
         self.workload = workload
         self.policy = find_policy(policy)
+        check_options(self.policy, discipline, queue, runtime_info)
         self.discipline = discipline
         self.runtime_info = runtime_info
         how = DISCIPLINES[discipline]
-        if how.code in _LISTED and (self.policy.ask is not None or runtime_info == "predicted"):
-            raise ConfigError(
-                f"discipline {discipline} takes no Python functions and no predicted run times; choose others"
-            )
         known = know(workload.trace, runtime_info, seed)
-        if known.hidden:
-            refuse_hidden(self.policy.name, self.policy.needs_run_time, discipline, how.backfills)
-        self.notes = known.notes
         self.world: World = make_world(
             workload.nodes,
             workload.pool,
@@ -167,7 +171,6 @@ class Simulation:
             place_gpus=world.places["gpus"].copy(),
             busy=world.nodes["busy"].copy(),
             stranded=world.nodes["stranded"].copy(),
-            notes=self.notes,
         )
 
     def snapshot(self) -> Snapshot:
