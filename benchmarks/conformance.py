@@ -26,7 +26,9 @@ from envs.sim.one_by_one import replay_one_by_one
 from envs.sim.state import ONE_BY_ONE, ONE_BY_ONE_EASY
 from envs.sim.world import make_world
 from eval.tables import console
+from traces.cells import Names, number
 from traces.swf import read_log, require_machine
+from traces.table import MOST
 
 POLICIES = ("fcfs", "wfp3_published", "unicep_published", "sjf", "f1", "wfp3", "unicep")
 """Those `_published` use the waiting time -1 - submit, as the published table does; the others the true one."""
@@ -68,17 +70,20 @@ def read_jobs(path: str | Path) -> Log:
     nodes, _ = require_machine(path, log)
     machine = log.max_procs or nodes
     table = log.table
-    run_time = table.numbers("run_time", low=-np.inf, want="a number")
-    requested = table.numbers("requested_time", low=-np.inf, want="a number")
+    run_time, requested, submit = (
+        table.numbers(field, -MOST) for field in ("run_time", "requested_time", "submit_time")
+    )
+    table.columns["job_number"] = number(table["job_number"].tolist(), Names())
+    job_number = table.numbers("job_number", -MOST)
     request = np.where(requested == -1, run_time, requested)
     run_time = np.where(run_time < 0, 10.0, run_time)
     processors = np.maximum(
         table.numbers("allocated_processors", low=-1), table.numbers("requested_processors", low=-1)
     )
-    order = np.argsort(table.numbers("job_number", low=-np.inf, want="a number"), kind="stable")
+    table.require()
+    order = np.argsort(job_number, kind="stable")
     order = order[run_time[order] != 0]
     taken = np.ceil(np.maximum(processors, 0) / (machine / nodes)).astype(np.int32)
-    submit = table.numbers("submit_time", low=-np.inf, want="a number")
     return Log(submit[order], run_time[order], request[order], processors[order], taken[order], nodes, machine)
 
 

@@ -10,7 +10,7 @@ from envs.clusters import find_cluster
 from envs.metrics import summarize
 from envs.sim.simulator import Simulation
 from envs.workload import prepare
-from traces.generate import Recipe, generate
+from traces.parametric import Recipe, generate_parametric
 
 RECIPE = Recipe({1: 0.92, 2: 0.06, 4: 0.02}, median=600, mean=3600, gap=10)
 
@@ -27,8 +27,10 @@ def main() -> None:
     """Generate, replay, print one line."""
     config = parse(Config, description=__doc__ or "")
     cluster = find_cluster("philly")
-    Simulation(prepare(generate(RECIPE, 100, 1), cluster, load=config.load)).run()  # compiles or loads the kernel
-    trace = generate(RECIPE, config.jobs, seed=1)
+    Simulation(
+        prepare(generate_parametric(RECIPE, 100, 1), cluster, load=config.load)
+    ).run()  # compiles or loads the kernel
+    trace = generate_parametric(RECIPE, config.jobs, seed=1)
     workload = prepare(trace, cluster, load=config.load)
     begin = time.perf_counter()
     simulation = Simulation(workload, "fcfs", "strict")

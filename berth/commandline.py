@@ -15,12 +15,19 @@ from berth.errors import BerthError, ConfigError
 
 C = TypeVar("C")
 
+_TRUTH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 _METAVARS = {str: "NAME", int: "N", float: "X", tuple: "A,B,..."}
 
 
-def option(default: Any, text: str, choices: Sequence[str] = (), metavar: str = "") -> Any:
-    """Declare one field of a program's dataclass: its default, the sentence for --help, and what it may be."""
-    return dataclasses.field(default=default, metadata={"help": text, "choices": tuple(choices), "metavar": metavar})
+def option(default: Any, text: str, choices: Sequence[str] = (), metavar: str = "", short: str = "") -> Any:
+    """Declare one field of a program's dataclass: default, sentence for --help, what it may be, a short flag."""
+    told = {"help": text, "choices": tuple(choices), "metavar": metavar, "short": short}
+    return dataclasses.field(default=default, metadata=told)
+
+
+def argument(text: str, metavar: str) -> Any:
+    """Declare a field that is given by its place on the command line, not by a flag."""
+    return dataclasses.field(metadata={"help": text, "choices": (), "metavar": metavar, "place": True})
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -31,10 +38,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"{hint}known: {', '.join(known)}"
 
 
-def parse(config: type[C], argv: Sequence[str] | None = None, description: str = "") -> C:
+def parse(config: type[C], argv: Sequence[str] | None = None, description: str = "", program: str = "") -> C:
     """Read a command line into the frozen dataclass `config`; dashes and underscores are both taken in names."""
     parser = _Parser(
-        prog=os.path.basename(sys.argv[0]),
+        prog=program or os.path.basename(sys.argv[0]),
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -42,7 +49,8 @@ def parse(config: type[C], argv: Sequence[str] | None = None, description: str =
     for field in dataclasses.fields(config):  # type: ignore[arg-type]
         _add(parser, field)
     arguments = [_underscored(word) for word in (sys.argv[1:] if argv is None else argv)]
-    return config(**vars(parser.parse_args(arguments)))
+    switches = {f"--{field.name}" for field in dataclasses.fields(config) if _plain_type(field.type) is bool}  # type: ignore[arg-type]
+    return config(**vars(parser.parse_args(_joined(arguments, switches))))
 
 
 def run(main: Callable[[], None]) -> None:
@@ -69,15 +77,18 @@ def writable_folder(flag: str, path: str) -> Path:
     return Path(path)
 
 
-def writable_file(flag: str, path: str, ending: str) -> Path:
+def writable_file(flag: str, path: str, *endings: str) -> Path:
     """Make sure that a file can be written before the work begins; raises ConfigError where it cannot."""
     file = Path(path)
-    if file.suffix != ending:
-        raise ConfigError(f"{flag} {path}: want a name that ends in {ending}")
+    if file.suffix not in endings:
+        raise ConfigError(f"{flag} {path}: want a name that ends in {' or '.join(endings)}")
     writable_folder(flag, str(file.parent))
+    there = file.exists()
     try:
         with file.open("ab"):
             pass
+        if not there:
+            file.unlink()
     except OSError as trouble:
         raise ConfigError(f"{flag} {path}: {trouble.strerror}, want a file that can be written to") from None
     return file
@@ -90,6 +101,8 @@ class _Parser(argparse.ArgumentParser):
         """Parse, and answer an unknown flag with the nearest one."""
         known, extra = self.parse_known_args(args, namespace)
         for word in extra:
+            if not word.startswith("-"):
+                self.error(f"{word} is one word too many here")
             flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
             name = word.split("=")[0]
             self.error(f"{name} is not a flag here; {nearest(name, flags)}")
@@ -107,11 +120,25 @@ def _underscored(word: str) -> str:
     return "--" + name[2:].replace("-", "_") + equals + value
 
 
+def _joined(words: list[str], switches: set[str]) -> list[str]:
+    """Join a switch with the truth value after it, so that it does not swallow a file's name."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in switches and word.lower() in _TRUTH:
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return [f"{word}=1" if word in switches else word for word in joined]
+
+
 def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> None:
     """Add the flag of one dataclass field."""
     kind = _plain_type(field.type)
     text = str(field.metadata["help"]).replace("%", "%%")
     choices: tuple[str, ...] = field.metadata["choices"]
+    if field.metadata.get("place"):
+        parser.add_argument(field.name, metavar=field.metadata["metavar"], help=text)
+        return
     if field.default not in (None, "", ()):
         shown = ",".join(field.default) if isinstance(field.default, tuple) else field.default
         text += f" (default: {shown})"
@@ -129,7 +156,8 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
         )
         return
     metavar = field.metadata["metavar"] or _METAVARS[kind]
-    parser.add_argument(f"--{field.name}", type=_reader(field.name, kind, choices), metavar=metavar, **common)
+    flags = [flag for flag in (field.metadata["short"], f"--{field.name}") if flag]
+    parser.add_argument(*flags, type=_reader(field.name, kind, choices), metavar=metavar, **common)
 
 
 def _plain_type(annotation: Any) -> Any:
@@ -140,10 +168,9 @@ def _plain_type(annotation: Any) -> Any:
 
 
 def _truth(word: str) -> bool:
-    answers = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
-    if word.lower() not in answers:
+    if word.lower() not in _TRUTH:
         raise ConfigError(f"{word!r} is not a truth value; wanted 0 or 1")
-    return answers[word.lower()]
+    return _TRUTH[word.lower()]
 
 
 def _reader(name: str, kind: Any, choices: tuple[str, ...]) -> Callable[[str], Any]:

@@ -11,6 +11,8 @@ from envs.helios import HELIOS
 from envs.philly import PHILLY
 from envs.sim.cluster import Cluster, Pool
 from envs.synthetic import SYNTHETIC
+from traces.alibaba import SAME_TYPE
+from traces.machines import read_machines
 from traces.swf import read_log, require_machine
 
 if sys.version_info >= (3, 11):
@@ -28,18 +30,34 @@ _MOST_GPUS = 10_000_000
 
 
 def find_cluster(name: str) -> Cluster:
-    """A cluster by its name, by the path of its TOML file, or as an SWF log describes it; raises ClusterError."""
+    """A cluster by name, by its TOML file, or as an SWF log or a machine list describes it; raises ClusterError."""
     if name in CLUSTERS:
         return CLUSTERS[name]
     if name.endswith((".swf", ".swf.gz")):
         nodes, processors = require_machine(name, read_log(name))
         stem = Path(name).name.partition(".swf")[0]
         return Cluster(stem, {"file": (Pool(stem, ((nodes, processors),)),)}, trace=name)
+    if name.endswith((".csv", ".csv.gz")):
+        return _listed(name)
     if name.endswith(".toml") or Path(name).is_file():
         return read_cluster(Path(name))
     raise ClusterError(
-        f"cluster {name}: {nearest(name, CLUSTERS)}; or a file NAME.toml or LOG.swf[.gz] (docs/clusters.md)"
+        f"cluster {name}: {nearest(name, CLUSTERS)}; or a file NAME.toml, LOG.swf[.gz] or MACHINES.csv[.gz] "
+        "(docs/clusters.md)"
     )
+
+
+def _listed(name: str) -> Cluster:
+    """A cluster as a public trace's machine list describes it."""
+    machines = read_machines(name)
+    stem = Path(name).name.partition(".csv")[0]
+    same = {alias: kind for kind, alias in SAME_TYPE.items()}
+    pools = []
+    for pool, nodes in machines.pools.items():
+        kind = pool if machines.pool_by == "gpu_type" else ""
+        others = tuple(sorted({SAME_TYPE.get(pool, pool), same.get(pool, pool)} - {pool})) if kind else ()
+        pools.append(Pool(stem if pool == "all" and not machines.pool_by else pool, nodes, kind, others))
+    return Cluster(stem, {"file": tuple(pools)}, machines.pool_by)
 
 
 def read_cluster(path: Path) -> Cluster:

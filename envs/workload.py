@@ -47,13 +47,10 @@ def prepare(
     the cluster does not have, ConfigError where nothing is left or a load cannot be reached.
     """
     topology = topology or cluster.default_topology
-    if topology not in cluster.topologies:
-        only = "; leave --topology out" if topology and len(cluster.topologies) == 1 else "; want one of these"
-        raise ConfigError(f"topology {topology}: cluster {cluster.name} has {', '.join(cluster.topologies)}{only}")
-    pools = cluster.topologies[topology]
+    pools = cluster.topology(topology)
     pool, pools, notes = assign(trace, cluster, topology, pools, assign_pools)
     nodes = node_arrays(pools)
-    can = _can_fit(nodes, pool, trace.gpus, placer(allocation).code)
+    can = can_fit(nodes, pool, trace.gpus, placer(allocation).code)
     unfit = tuple(str(job) for job in trace.job_id[~can])
     if not can.any():
         least, most = int(trace.gpus.min()), int(nodes.pool_gpus.max())
@@ -160,7 +157,7 @@ def _drawn(trace: Trace, pools: tuple[Pool, ...], seed: int) -> np.ndarray:
     return np.minimum(number, len(pools) - 1)
 
 
-def _can_fit(nodes: Nodes, pool: np.ndarray, gpus: np.ndarray, code: int) -> np.ndarray:
+def can_fit(nodes: Nodes, pool: np.ndarray, gpus: np.ndarray, code: int) -> np.ndarray:
     """Which jobs would fit their pool if it were idle."""
     can = np.zeros(len(gpus), bool)
     for p in range(len(nodes.pool_gpus)):

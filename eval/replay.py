@@ -36,10 +36,11 @@ class Config:
     """What eval/replay.py takes."""
 
     cluster: str = option(
-        "philly", f"one of {', '.join(CLUSTERS)}, or a file NAME.toml or LOG.swf[.gz] (docs/clusters.md)"
+        "philly", f"one of {', '.join(CLUSTERS)}, or a file NAME.toml, LOG.swf[.gz] or MACHINES.csv (docs/clusters.md)"
     )
     workload: str = option("", "trace file, plain or .gz; default: the cluster's sample in GPU_Traces/", metavar="FILE")
     format: str = option("", "format of the trace; default: recognised from its content", choices=tuple(FORMATS))
+    skip_bad_rows: bool = option(False, "leave malformed rows of the trace out and list them, instead of stopping")
     policies: tuple[str, ...] = option(
         ("fcfs", "sjf", "saf"), f"all, or a list with commas of: {', '.join(POLICIES)}; numbers 0-15; module:function"
     )
@@ -112,7 +113,8 @@ def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:
         raise ConfigError(f"cluster {cluster.name} has no trace of its own; want --workload FILE")
     if not config.workload and config.cluster in CLUSTERS:
         path = str(Path(__file__).resolve().parent.parent / path)
-    trace = read_trace(path, config.format)
+        tell(f"note: {Path(path).name} is a calibrated sample, not the real trace; --workload FILE takes a real one")
+    trace = read_trace(path, config.format, config.skip_bad_rows)
     if config.max_jobs < 0:
         raise ConfigError(f"--max_jobs {config.max_jobs}: want a number > 0, or 0 for all")
     for sentence in trace.sentences():

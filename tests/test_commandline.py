@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from berth.commandline import nearest, option, parse
+from berth.commandline import argument, nearest, option, parse
 from berth.errors import ConfigError
 
 
@@ -19,6 +19,23 @@ class Example:
     score: str = option("wait", "what counts", choices=("wait", "slowdown"))
     policies: tuple[str, ...] = option(("fcfs",), "who competes")
     warm_start: bool = option(True, "begin with what runs")
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A program with a file."""
+
+    file: str = argument("what to read", "FILE")
+    deep: bool = option(False, "look closer")
+    out: str = option("", "where to", short="-o")
+
+
+def test_words_by_their_place():
+    assert parse(Placed, ["a"]) == Placed("a")
+    assert parse(Placed, ["--deep", "a", "-o", "b"]) == Placed("a", True, "b"), "a switch does not swallow the file"
+    assert parse(Placed, ["--deep", "0", "a"]) == Placed("a", False)
+    with pytest.raises(ConfigError, match="FILE"):
+        parse(Placed, [])
 
 
 def test_defaults():
@@ -49,10 +66,11 @@ def test_words(words, expected):
         (["--seq_len", "five"], "--seq_len five: wanted a whole number"),
         (["--load", "much"], "--load much: wanted a number"),
         (["--score", "wiat"], "did you mean wait"),
-        (["--warm_start", "maybe"], "wanted 0 or 1"),
+        (["--warm_start=maybe"], "wanted 0 or 1"),
+        (["--warm_start", "maybe"], "maybe is one word too many"),
         (["--sqe_len", "5"], "did you mean --seq_len"),
         (["--seq_len"], "expected one argument"),
-        (["stray"], "stray is not a flag"),
+        (["stray"], "stray is one word too many"),
     ],
 )
 def test_mistakes(words, message):

@@ -15,9 +15,8 @@ from envs.policies import POLICIES
 from envs.sim.simulator import DISCIPLINES, simulate
 from envs.workload import prepare
 from tests.conftest import ROOT
-from traces.__main__ import FILES
 from traces.formatted import write
-from traces.generate import PUBLISHED, generate
+from traces.generate import FILES, PUBLISHED, generate
 from traces.read import read_trace
 
 

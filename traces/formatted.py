@@ -4,69 +4,49 @@ from pathlib import Path
 
 import numpy as np
 
-from traces.table import Table, read_table, read_text
-from traces.trace import GPU_TYPES, Trace, make_trace
+from traces.cells import identity, name, number
+from traces.source import Source
+from traces.table import cut, whole
+from traces.trace import GPU_TYPES, Trace
 
-FIELDS = (
-    "job_id", "submit_time", "wait_time", "run_time", "num_gpus", "cpu_time", "used_memory", "request_cpus",
-    "request_time", "request_memory", "status", "user_id", "group_id", "executable", "queue", "partition",
-    "preceding_job", "vc_id", "gpu_type",
-)  # fmt: skip
+FIELDS = {
+    "job_id": identity, "submit_time": number, "wait_time": number, "run_time": number, "num_gpus": number,
+    "cpu_time": number, "used_memory": number, "request_cpus": number, "request_time": number,
+    "request_memory": number, "status": name, "user_id": name, "group_id": name, "executable": name, "queue": name,
+    "partition": name, "preceding_job": name, "vc_id": name, "gpu_type": name,
+}  # fmt: skip
 """The columns, in order; comma separated, no header row, lines that begin with ; are comments, -1 = not available."""
+
+_TRACE_COLUMN = {
+    "submit_time": "submit", "wait_time": "wait", "num_gpus": "gpu_fraction", "request_cpus": "cpus",
+    "request_memory": "memory", "user_id": "user", "group_id": "group", "vc_id": "vc",
+}  # fmt: skip
+"""What the Trace calls a column, where the names differ."""
 
 
 def sniff(head: list[str]) -> bool:
     """Recognise the format from a file's first lines."""
-    return bool(head) and head[0].count(",") == len(FIELDS) - 1
+    return head[0].count(",") == len(FIELDS) - 1
 
 
-def read(path: str | Path, text: str | None = None) -> Trace:
+def read(source: Source) -> Trace:
     """Read a formatted file; raises TraceError for a malformed row.
 
     Rows with run_time 0 or -1 are out of scope: the job never ran, or nobody knows how long.
     """
-    table = read_table(path, read_text(path) if text is None else text, FIELDS)
-    table.check("job_id", table.names("job_id") != "", "a name")
-    table.check_unique("job_id")
-    run_time = table.numbers("run_time", low=-1)
-    table.check("run_time", (run_time >= 0) | (run_time == -1), "a number >= 0, or -1 where it is not known")
-    table.gpus("num_gpus")
-    table.numbers("submit_time", low=0)
-    kept = run_time > 0
-    left_out = {"run time 0": int((run_time == 0).sum()), "run time not known (-1)": int((run_time == -1).sum())}
-    return make_trace(
-        str(path),
-        _columns(table.select(kept)),
-        format="formatted (19 columns)",
-        left_out={reason: rows for reason, rows in left_out.items() if rows},
-    )
-
-
-def _columns(table: Table) -> dict[str, np.ndarray]:
-    """Turn the words of the rows in scope into a Trace's columns."""
-    gpus, fraction = table.gpus("num_gpus")
-    return {
-        "job_id": table.names("job_id"),
-        "submit": table.numbers("submit_time", low=0),
-        "run_time": table.numbers("run_time", low=0),
-        "gpus": gpus,
-        "gpu_fraction": fraction,
-        "request_time": table.numbers("request_time", low=-1),
-        "wait": table.numbers("wait_time", low=-1),
-        "cpus": table.numbers("request_cpus", low=-1),
-        "memory": table.numbers("request_memory", low=-1),
-        "cpu_time": table.numbers("cpu_time", low=-1),
-        "used_memory": table.numbers("used_memory", low=-1),
-        "status": table.names("status"),
-        "user": table.names("user_id"),
-        "group": table.names("group_id"),
-        "executable": table.names("executable"),
-        "queue": table.names("queue"),
-        "partition": table.names("partition"),
-        "preceding_job": table.names("preceding_job"),
-        "vc": table.names("vc_id"),
-        "gpu_type": gpu_type_names(table.names("gpu_type")),
-    }
+    table = cut(source, FIELDS)
+    table.check("job_id", table["job_id"] != "", "a name")
+    table.unique("job_id")
+    table.numbers("submit_time")
+    run_time = table.known_or_low("run_time")
+    exact = table.gpus("num_gpus")
+    table.leave_out("run time 0", run_time == 0)
+    table.leave_out("run time not known (-1)", run_time == -1)
+    for field in ("wait_time", "cpu_time", "used_memory", "request_cpus", "request_time", "request_memory"):
+        table.numbers(field, low=-1)
+    columns = {_TRACE_COLUMN.get(field, field): table[field] for field in FIELDS}
+    columns |= {"gpus": whole(exact), "gpu_type": gpu_type_names(table["gpu_type"])}
+    return table.trace("formatted (19 columns)", columns)
 
 
 def gpu_type_names(codes: np.ndarray) -> np.ndarray:
@@ -76,15 +56,9 @@ def gpu_type_names(codes: np.ndarray) -> np.ndarray:
 
 
 def write(trace: Trace, path: str | Path) -> None:
-    """Write a Trace as the 19 columns."""
+    """Write a Trace as the 19 columns: whole numbers without a point, others with as many digits as they need."""
     rows = [",".join(row) for row in zip(*(_words(trace, field) for field in FIELDS), strict=True)]
-    Path(path).write_text("\n".join(rows) + "\n")
-
-
-_TRACE_COLUMN = {
-    "submit_time": "submit", "wait_time": "wait", "num_gpus": "gpu_fraction", "request_cpus": "cpus",
-    "request_memory": "memory", "user_id": "user", "group_id": "group", "vc_id": "vc",
-}  # fmt: skip
+    Path(path).write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def _words(trace: Trace, field: str) -> list[str]:
@@ -96,5 +70,14 @@ def _words(trace: Trace, field: str) -> list[str]:
         return ["-1"] * len(trace)
     if field == "gpu_type":
         codes = {name: str(code) for code, name in enumerate(GPU_TYPES)}
-        return [codes.get(name, name) for name in values]
-    return [f"{value:.15g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+        values = np.array([codes.get(name, name) for name in values], dtype=object)
+    return [_word(value) for value in values.tolist()]
+
+
+def _word(value: object) -> str:
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    word = str(value)
+    if any(mark in word for mark in ',"\n') or word.startswith(";"):
+        return '"' + word.replace('"', '""').replace("\n", " ") + '"'
+    return word

@@ -9,6 +9,14 @@ from berth.errors import ConfigError
 from berth.streams import stream
 from traces.trace import Trace
 
+FILES = {
+    "philly": "Philly_Formatted_withGPUType.csv",
+    "helios": "Helios_Formatted_withGPUType.csv",
+    "alibaba": "Alibaba_Formatted_withGPUType.csv",
+    "synthetic": "synthetic_trace.csv",
+}
+"""The sample that ships for each cluster."""
+
 
 @dataclass(frozen=True)
 class Recipe:

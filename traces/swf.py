@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 
 from berth.errors import TraceError
-from traces.table import MOST_GPUS, Table, read_table, read_text
-from traces.trace import Trace, make_trace
+from traces.cells import identity, name, number
+from traces.source import Source, read_text
+from traces.table import MOST_GPUS, Table, cut, whole
+from traces.trace import Trace
 
-FIELDS = (
-    "job_number", "submit_time", "wait_time", "run_time", "allocated_processors", "cpu_time", "used_memory",
-    "requested_processors", "requested_time", "requested_memory", "status", "user_id", "group_id", "executable",
-    "queue", "partition", "preceding_job", "think_time",
-)  # fmt: skip
+FIELDS = {
+    "job_number": identity, "submit_time": number, "wait_time": number, "run_time": number,
+    "allocated_processors": number, "cpu_time": number, "used_memory": number, "requested_processors": number,
+    "requested_time": number, "requested_memory": number, "status": name, "user_id": name, "group_id": name,
+    "executable": name, "queue": name, "partition": name, "preceding_job": name, "think_time": name,
+}  # fmt: skip
 """The 18 blank-separated fields; -1 = not known."""
 
 
@@ -29,42 +32,40 @@ class SwfLog:
 
 def sniff(head: list[str]) -> bool:
     """Recognise the format from a file's first lines."""
-    return bool(head) and len(head[0].split()) == len(FIELDS) and "," not in head[0]
+    return len(head[0].split()) == len(FIELDS) and not any(mark in head[0] for mark in ",|=")
 
 
 def read_log(path: str | Path, text: str | None = None) -> SwfLog:
-    """Read the rows and the machine's size; raises TraceError for a malformed row."""
-    text = read_text(path) if text is None else text
-    table = read_table(path, text, FIELDS, separator=" ")
-    return SwfLog(table, _header_number(text, "MaxProcs"), _header_number(text, "MaxNodes"))
+    """Read the rows and the machine's size, nothing checked yet."""
+    return _log(Source(str(path), read_text(path) if text is None else text))
 
 
-def read(path: str | Path, text: str | None = None) -> Trace:
+def _log(source: Source) -> SwfLog:
+    table = cut(source, FIELDS, separator=" ")
+    return SwfLog(table, _header_number(source.text, "MaxProcs"), _header_number(source.text, "MaxNodes"))
+
+
+def read(source: Source) -> Trace:
     """Read an SWF file as a Trace: a processor counts as a GPU, max(allocated, requested) of them a job.
 
     Rows with run time 0 or unknown, and jobs cancelled before they started, are out of scope.
     """
-    log = read_log(path, text)
+    log = _log(source)
     table = log.table
-    table.check_unique("job_number")
-    run_time = table.numbers("run_time", low=-1)
-    table.check("run_time", (run_time >= 0) | (run_time == -1), "a number >= 0, or -1 where it is not known")
-    table.numbers("submit_time", low=0)
-    status = table.names("status")
-    cancelled = (status == "5") & (run_time <= 0)
-    left_out = {
-        "cancelled before start": cancelled,
-        "run time 0": (run_time == 0) & ~cancelled,
-        "run time not known (-1)": (run_time < 0) & ~cancelled,
-    }
-    scope = table.select(run_time > 0)
-    return make_trace(
-        str(path),
-        _columns(scope),
-        format="SWF",
-        left_out={reason: int(rows.sum()) for reason, rows in left_out.items() if rows.any()},
-        machine=machine(log),
-    )
+    table.unique("job_number")
+    run_time = table.known_or_low("run_time")
+    table.numbers("submit_time")
+    table.leave_out("cancelled before start", (table["status"] == "5") & (run_time <= 0))
+    table.leave_out("run time 0", run_time == 0)
+    table.leave_out("run time not known (-1)", run_time < 0)
+    count = processors(table)
+    for field in ("wait_time", "cpu_time", "used_memory", "requested_time", "requested_memory"):
+        table.numbers(field, low=-1)
+    renamed = {"wait_time": "wait", "user_id": "user", "group_id": "group", "job_number": "job_id"}
+    renamed |= {"submit_time": "submit", "requested_time": "request_time", "requested_memory": "memory"}
+    other = ("run_time", "cpu_time", "used_memory", "status", "executable", "queue", "partition", "preceding_job")
+    columns = {new: table[old] for old, new in renamed.items()} | {field: table[field] for field in other}
+    return table.trace("SWF", columns | {"gpus": whole(count)}, machine=machine(log))
 
 
 def machine(log: SwfLog) -> tuple[int, int] | None:
@@ -76,35 +77,11 @@ def machine(log: SwfLog) -> tuple[int, int] | None:
 
 
 def processors(table: Table) -> np.ndarray:
-    """Processors of each job: max(allocated, requested); raises TraceError where neither is known."""
+    """Processors of each job: max(allocated, requested); complains where neither is known."""
     fields = ("requested_processors", "allocated_processors")
-    count = np.maximum(*(table.numbers(field, low=-1) for field in fields))
+    count = np.maximum(*(table.numbers(field, low=-1, most=MOST_GPUS) for field in fields))
     table.check(fields[0], count > 0, "a number > 0 here or in allocated_processors")
-    for field in fields:
-        table.check(field, table.numbers(field, low=-1) <= MOST_GPUS, f"a number <= {MOST_GPUS:,}")
-    return np.ceil(count).astype(np.int32)
-
-
-def _columns(table: Table) -> dict[str, np.ndarray]:
-    """Turn the rows in scope into a Trace's columns."""
-    return {
-        "job_id": table.names("job_number"),
-        "submit": table.numbers("submit_time", low=0),
-        "run_time": table.numbers("run_time", low=0),
-        "gpus": processors(table),
-        "request_time": table.numbers("requested_time", low=-1),
-        "wait": table.numbers("wait_time", low=-1),
-        "memory": table.numbers("requested_memory", low=-1),
-        "cpu_time": table.numbers("cpu_time", low=-1),
-        "used_memory": table.numbers("used_memory", low=-1),
-        "status": table.names("status"),
-        "user": table.names("user_id"),
-        "group": table.names("group_id"),
-        "executable": table.names("executable"),
-        "queue": table.names("queue"),
-        "partition": table.names("partition"),
-        "preceding_job": table.names("preceding_job"),
-    }
+    return count
 
 
 def _header_number(text: str, key: str) -> int:

@@ -15,14 +15,17 @@ GPU_TYPES = ("T4", "MISC", "P100", "V100_16GB", "V100_32GB")
 MISSING = -1
 """What the formats write where a value is not available."""
 
+SHOWN = 50
+"""How many malformed rows are listed to the user."""
+
 
 @dataclass(frozen=True)
 class Trace:
     """Jobs as columns, one row per job, sorted by submit time (stable: equal times keep the file's order).
 
-    Times are the file's own seconds. A column that the file does not have is None; a single value that is missing is -1
-    in a column of numbers and "-1" in a column of names. `gpus` is what is placed: whole GPUs, a fraction rounded up;
-    the fraction itself stays in `gpu_fraction`.
+    Times are the file's own seconds, or, where it has dates, seconds from the midnight before its first job. A column
+    that the file does not have is None; a single value that is missing is -1 in a column of numbers, "-1" in one of
+    names. `gpus` is what is placed: whole GPUs, a fraction rounded up; the fraction itself stays in `gpu_fraction`.
     """
 
     name: str  # the file, for messages
@@ -49,6 +52,9 @@ class Trace:
     gpu_type: np.ndarray | None = None  # (jobs,) names
     left_out: Mapping[str, int] = field(default_factory=dict)  # reason -> rows the format defines as out of scope
     machine: tuple[int, int] | None = None  # (nodes, processors per node), where the file describes its machine
+    origin: str = ""  # the moment that second 0 stands for, where the file tells: 2017-10-03 00:00:00
+    skipped: tuple[str, ...] = ()  # what was wrong with each malformed row that was left out
+    notes: tuple[str, ...] = ()  # what else a user should know about how the file was read
 
     def __post_init__(self) -> None:
         order = np.argsort(self.submit, kind="stable")
@@ -69,14 +75,25 @@ class Trace:
 
     def sentences(self) -> list[str]:
         """What a user should be told about how the file was read."""
-        said = [f"{self.name}: {len(self):,} jobs, read as {self.format}"]
+        said = [f"{self.name}: {counted(len(self), 'job')}, read as {self.format}"]
         for reason, rows in self.left_out.items():
-            said.append(f"{self.name}: {rows:,} rows left out: {reason}")
+            said.append(f"{self.name}: {counted(rows, 'row')} left out: {reason}")
+        said += [f"{self.name}: {note}" for note in self.notes]
+        if self.skipped:
+            said.append(f"{self.name}: {counted(len(self.skipped), 'malformed row')} skipped:")
+            said += [f"  {row}" for row in self.skipped[:SHOWN]]
+            said += [f"  ... and {len(self.skipped) - SHOWN:,} more"] if len(self.skipped) > SHOWN else []
         if self.gpu_fraction is not None:
             fractional = int(np.count_nonzero(self.gpu_fraction != self.gpus))
             if fractional:
-                said.append(f"{self.name}: {fractional:,} jobs ask for a fraction of a GPU: rounded up for placement")
+                who = "job asks" if fractional == 1 else "jobs ask"
+                said.append(f"{self.name}: {fractional:,} {who} for a fraction of a GPU: rounded up for placement")
         return said
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: 1 row, 2 rows."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def make_trace(name: str, columns: Mapping[str, Any], **rest: Any) -> Trace:
@@ -85,10 +102,11 @@ def make_trace(name: str, columns: Mapping[str, Any], **rest: Any) -> Trace:
     Raises TraceError where no job is left, or where two rows have one job id.
     """
     if len(columns["submit"]) == 0:
-        reasons = ", ".join(f"{rows} {reason}" for reason, rows in rest.get("left_out", {}).items())
-        raise TraceError(
-            f"{name}: no jobs in it" + (f" (left out: {reasons})" if reasons else "") + ", want at least one"
-        )
+        reasons = [f"{rows} {reason}" for reason, rows in rest.get("left_out", {}).items()]
+        if rest.get("skipped"):
+            reasons.append(f"{len(rest['skipped'])} malformed, the first: {rest['skipped'][0]}")
+        shown = f" (left out: {', '.join(reasons)})" if reasons else ""
+        raise TraceError(f"{name}: no jobs in it{shown}, want at least one")
     return Trace(name=name, **{key: value for key, value in columns.items() if _known(key, value)}, **rest)
 
 

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from berth.errors import ConfigError
+
 
 @dataclass(frozen=True)
 class Pool:
@@ -36,6 +38,13 @@ class Cluster:
     def default_topology(self) -> str:
         """The topology that is meant when none is named."""
         return next(iter(self.topologies))
+
+    def topology(self, name: str) -> tuple[Pool, ...]:
+        """The pools of a topology; raises ConfigError for one that the cluster does not have."""
+        if name not in self.topologies:
+            only = "; leave --topology out" if len(self.topologies) == 1 else "; want one of these"
+            raise ConfigError(f"topology {name}: cluster {self.name} has {', '.join(self.topologies)}{only}")
+        return self.topologies[name]
 
 
 class Nodes(NamedTuple):

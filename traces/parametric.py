@@ -1,0 +1,168 @@
+"""Workloads made from a few numbers: Poisson or bursty arrivals, heavy-tailed run times, a mix of sizes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from berth.errors import ConfigError
+from berth.streams import stream
+from traces.trace import Trace
+
+ARRIVALS = ("poisson", "bursty")
+"""How jobs arrive: one by one, or in bursts of a geometric number of jobs."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The shape of a workload."""
+
+    gpus: Mapping[int, float]  # GPUs -> share of jobs
+    median: float  # s, of run times
+    mean: float  # s, of run times before the cut
+    gap: float  # s between arrivals on average
+    longest: float = 3 * 86400.0  # s, where run times are cut
+    run_time: str = "lognormal"  # their distribution
+    arrival_mode: str = "poisson"
+    burst_size: float = 8.0  # jobs in a burst on average
+    burst_gap: float = 2.0  # s between the jobs of a burst on average
+    daily_swing: float = 0.0  # 0: as many arrivals at night as by day; 1: none at midnight, twice as many at noon
+    correlation: float = 0.0  # of GPUs and run time, of their normal scores
+    likeness: float = 0.0  # of the run times of one user's jobs, 0 to 1
+    users: int = 0  # how many users share the jobs, the first most
+    vcs: Mapping[str, float] | None = None  # virtual cluster -> share of jobs
+    gpu_types: Mapping[str, float] | None = None  # GPU type -> share of jobs
+
+
+SYNTHETIC = Recipe(
+    {1: 0.5, 2: 0.2, 4: 0.15, 8: 0.12, 16: 0.03}, median=600, mean=3600, gap=60, arrival_mode="bursty",
+    daily_swing=0.5, correlation=0.3, likeness=0.4, users=50,
+)  # fmt: skip
+"""What `generate --like synthetic` makes, and GPU_Traces/synthetic_trace.csv holds."""
+
+
+def generate_parametric(recipe: Recipe, jobs: int, seed: int, name: str = "generated") -> Trace:
+    """Make a workload; equal arguments give equal jobs. Raises ConfigError for a recipe that cannot be met."""
+    _check(recipe, jobs, name)
+    rng = {use: stream(seed, f"generate {use}") for use in ("gap", "gpus", "run_time", "vc", "type", "user", "level")}
+    user = None
+    level = np.zeros(jobs)
+    if recipe.users:
+        share = 1.0 / np.arange(1, recipe.users + 1)
+        number = _pick(rng["user"], np.arange(recipe.users), share, jobs)
+        user = np.array([f"u{i}" for i in range(recipe.users)], object)[number]
+        level = rng["level"].standard_normal(recipe.users)[number]
+    size_score = rng["gpus"].standard_normal(jobs)
+    own = rng["run_time"].standard_normal(jobs)
+    likeness = recipe.likeness if recipe.users else 0.0
+    score = np.sqrt(likeness) * level + np.sqrt(1 - likeness) * own
+    score = recipe.correlation * size_score + np.sqrt(1 - recipe.correlation**2) * score
+    sizes = np.array(sorted(recipe.gpus), np.int32)
+    shares = np.array([recipe.gpus[int(size)] for size in sizes], float)
+    run_time = RUN_TIMES[recipe.run_time](recipe, score)
+    return Trace(
+        name=name,
+        format="generated",
+        job_id=np.arange(1, jobs + 1),
+        submit=np.floor(_arrivals(recipe, rng["gap"], jobs)),
+        run_time=np.clip(np.round(run_time), 1, recipe.longest),
+        gpus=sizes[_place(_normal_cdf(size_score), shares)],
+        user=user,
+        vc=_named(rng["vc"], recipe.vcs, jobs),
+        gpu_type=_named(rng["type"], recipe.gpu_types, jobs),
+    )
+
+
+def _check(recipe: Recipe, jobs: int, name: str) -> None:
+    """Raise ConfigError for what cannot be."""
+    wrong = {
+        f"jobs {jobs}, want at least 1": jobs < 1,
+        f"median {recipe.median} and mean {recipe.mean}, want 0 < median <= mean": not 0 < recipe.median <= recipe.mean,
+        f"gap {recipe.gap}, want a number > 0": not 0 < recipe.gap < np.inf,
+        f"longest {recipe.longest}, want a number >= 1": not recipe.longest >= 1,
+        f"correlation {recipe.correlation}, want a number from -1 to 1": not -1 <= recipe.correlation <= 1,
+        f"likeness {recipe.likeness}, want a number from 0 to 1": not 0 <= recipe.likeness <= 1,
+        f"daily_swing {recipe.daily_swing}, want a number from 0 to 1": not 0 <= recipe.daily_swing <= 1,
+        f"burst_size {recipe.burst_size}, want a number >= 1": not 1 <= recipe.burst_size < np.inf,
+        f"burst_gap {recipe.burst_gap}, want a number from 0 to gap": not 0 <= recipe.burst_gap <= recipe.gap,
+        f"users {recipe.users}, want a number >= 0": recipe.users < 0,
+        "gpus is empty, want sizes with their shares": not recipe.gpus,
+    }
+    for text, is_so in wrong.items():
+        if is_so:
+            raise ConfigError(f"{name}: {text}")
+
+
+def _arrivals(recipe: Recipe, rng: np.random.Generator, jobs: int) -> np.ndarray:
+    """Arrival times in seconds, with `gap` seconds between them on average."""
+    if recipe.arrival_mode == "poisson":
+        gaps = rng.exponential(recipe.gap, jobs)
+    else:
+        opens = rng.random(jobs) < 1 / recipe.burst_size
+        between = recipe.burst_size * recipe.gap - (recipe.burst_size - 1) * recipe.burst_gap
+        gaps = rng.exponential(1.0, jobs) * np.where(opens, between, recipe.burst_gap)
+    return _by_day(np.cumsum(gaps), recipe.daily_swing)
+
+
+def _by_day(times: np.ndarray, swing: float) -> np.ndarray:
+    """Move times so that the rate follows 1 - swing × cos(2π t / day): the inverse of its integral, by bisection."""
+    if swing == 0:
+        return times
+    turn = 2 * np.pi / 86400
+    moved = times.copy()
+    low, high = times - swing / turn, times + swing / turn
+    for _ in range(60):
+        below = moved - swing / turn * np.sin(turn * moved) < times
+        low, high = np.where(below, moved, low), np.where(below, high, moved)
+        moved = (low + high) / 2
+    return moved
+
+
+def _lognormal(recipe: Recipe, score: np.ndarray) -> np.ndarray:
+    return recipe.median * np.exp(np.sqrt(2 * np.log(recipe.mean / recipe.median)) * score)
+
+
+def _pareto(recipe: Recipe, score: np.ndarray) -> np.ndarray:
+    """Pareto's distribution: its shape a solves mean / median = a / ((a - 1) 2^(1/a))."""
+    low, high = 1 + 1e-9, 1e6
+    for _ in range(200):
+        shape = (low * high) ** 0.5
+        above = shape / ((shape - 1) * 2 ** (1 / shape)) > recipe.mean / recipe.median
+        low, high = (shape, high) if above else (low, shape)
+    least = recipe.median / 2 ** (1 / low)
+    return least / np.maximum(1 - _normal_cdf(score), 1e-12) ** (1 / low)
+
+
+def _exponential(recipe: Recipe, score: np.ndarray) -> np.ndarray:
+    """An exponential distribution has one parameter: the mean counts."""
+    return -recipe.mean * np.log(np.maximum(1 - _normal_cdf(score), 1e-12))
+
+
+RUN_TIMES: dict[str, Callable[[Recipe, np.ndarray], np.ndarray]] = {
+    "lognormal": _lognormal,
+    "pareto": _pareto,
+    "exponential": _exponential,
+}
+"""Distributions of run times; each makes them from normal scores."""
+
+
+def _normal_cdf(score: np.ndarray) -> np.ndarray:
+    from scipy.special import ndtr
+
+    return ndtr(score)
+
+
+def _named(rng: np.random.Generator, shares: Mapping[str, float] | None, jobs: int) -> np.ndarray | None:
+    if not shares:
+        return None
+    return _pick(rng, np.array(list(shares), dtype=object), np.array(list(shares.values()), float), jobs)
+
+
+def _pick(rng: np.random.Generator, values: np.ndarray, shares: np.ndarray, jobs: int) -> np.ndarray:
+    """Draw values with the given shares."""
+    return values[_place(rng.random(jobs), shares)]
+
+
+def _place(chance: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Which share a number between 0 and 1 falls into."""
+    return np.minimum(np.searchsorted(np.cumsum(shares) / shares.sum(), chance, side="right"), len(shares) - 1)
