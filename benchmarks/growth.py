@@ -10,9 +10,9 @@ from envs.clusters import find_cluster
 from envs.metrics import summarize
 from envs.sim.simulator import Simulation
 from envs.workload import prepare
-from traces.parametric import Recipe, generate_parametric
+from traces.parametric import Shape, generate_parametric
 
-RECIPE = Recipe({1: 0.92, 2: 0.06, 4: 0.02}, median=600, mean=3600, gap=10)
+RECIPE = Shape({1: 0.92, 2: 0.06, 4: 0.02}, median=600, mean=3600, gap=10)
 
 
 @dataclass(frozen=True)

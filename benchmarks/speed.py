@@ -19,8 +19,9 @@ from envs.sim.simulator import Simulation
 from envs.workload import Workload, prepare
 from eval.tables import console
 from legacy.simulator import Job, Simulator
-from traces.generate import PUBLISHED, generate
+from traces.generate import RECIPES, generate
 from traces.read import read_trace
+from traces.recipe import read_recipe
 
 ROOT = Path(__file__).resolve().parent.parent
 VENUS = ROOT.parent / "shared" / "traces" / "helios" / "venus_gpu_jobs.csv.gz"
@@ -74,7 +75,7 @@ def on_venus() -> Table:
     if VENUS.is_file():
         trace, source = read_trace(VENUS), "real Venus"
     else:
-        trace, source = generate(PUBLISHED["helios"], 100_000, seed=1), "generated, real file absent"
+        trace, source = generate(read_recipe(RECIPES["helios"]), 100_000, seed=1), "generated, real file absent"
     workload = prepare(trace, cluster, "production")
     title = f"{len(workload):,} jobs ({source}), helios production, offered load {workload.load:.2f}"
     table = Table("policy", "discipline", "seconds", "jobs/s", "times strict", "wanted", title=title)

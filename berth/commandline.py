@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import difflib
+import io
 import os
 import sys
 import typing
@@ -55,10 +56,13 @@ def parse(config: type[C], argv: Sequence[str] | None = None, description: str =
 
 def run(main: Callable[[], None]) -> None:
     """Run a program's main; a user's mistake becomes one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 gets question marks
     try:
         main()
     except BerthError as mistake:
-        print(f"error: {mistake}", file=sys.stderr)
+        print(f"error: {printable(str(mistake))}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
@@ -66,6 +70,11 @@ def run(main: Callable[[], None]) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def printable(text: str) -> str:
+    """Text with its control characters spelled out: names in a file may hold what would move a terminal's cursor."""
+    return "".join(letter if letter.isprintable() or letter in "\n " else repr(letter)[1:-1] for letter in text)
 
 
 def writable_folder(flag: str, path: str) -> Path:
@@ -83,8 +92,8 @@ def writable_file(flag: str, path: str, *endings: str) -> Path:
     if file.suffix not in endings:
         raise ConfigError(f"{flag} {path}: want a name that ends in {' or '.join(endings)}")
     writable_folder(flag, str(file.parent))
-    there = file.exists()
     try:
+        there = file.exists()
         with file.open("ab"):
             pass
         if not there:

@@ -66,7 +66,7 @@ def _names(trace: Trace, cluster: Cluster, topology: str, pools: tuple[Pool, ...
 def _oversize(trace: Trace, fits: np.ndarray) -> Finding:
     what = "oversize jobs"
     if fits.all():
-        return Finding("ok", what, f"every job fits its pool; the largest has {int(trace.gpus.max()):,} GPUs")
+        return Finding("ok", what, f"every job fits its pool; the largest has {counted(int(trace.gpus.max()), 'GPU')}")
     jobs = ", ".join(str(job) for job in trace.job_id[~fits][:5]) + (", ..." if (~fits).sum() > 5 else "")
     count = counted(int((~fits).sum()), "job")
     return Finding("contradiction", what, f"{count} can never fit, up to {int(trace.gpus[~fits].max()):,} GPUs: {jobs}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from allocation.placers import PLACERS
-from berth.commandline import option, parse, run, writable_file, writable_folder
+from berth.commandline import option, parse, printable, run, writable_file, writable_folder
 from berth.compiled import is_compiled
 from berth.errors import ConfigError
 from envs.clusters import CLUSTERS, find_cluster
@@ -102,7 +102,7 @@ def main() -> None:
 
 def tell(text: str) -> None:
     """Print a line as it is: names in a trace may look like markup."""
-    console().print(text, markup=False, highlight=False, soft_wrap=True)
+    console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:

@@ -17,9 +17,9 @@ TICKS = {"1 s": 1, "10 s": 10, "1 min": 60, "10 min": 600, "1 h": 3600, "6 h": 2
 def draw_trace(trace: Trace, path: Path) -> None:
     """Draw arrivals, hours of the day, run times by size and sizes into a PNG."""
     figure, (arrivals, hours, run_times, sizes) = _canvas()
-    day = ((trace.submit - trace.submit[0]) // DAY).astype(int)
-    arrivals.bar(np.arange(day[-1] + 1), np.bincount(day), width=1.0)
-    arrivals.set(xlabel="day", ylabel="jobs", title="Arrivals")
+    edges, jobs = per_day(trace)
+    arrivals.stairs(jobs, edges, fill=True)
+    arrivals.set(xlabel="day", ylabel="jobs a day", title="Arrivals")
     hours.bar(np.arange(24), 100 * hours_of_day(trace))
     hours.set(
         xlabel=f"hour of day{'' if trace.origin else ' (from second 0)'}", ylabel="% of jobs", title="Hour of day"
@@ -49,11 +49,11 @@ def draw_comparison(a: Trace, b: Trace, rows: list[Likeness], path: Path) -> Non
         heights = [share.get(name, 0.0) for name in CLASSES]
         boxes = sizes.bar(np.arange(len(CLASSES)) + side, heights, 0.4, label=label)
         sizes.bar_label(boxes, fmt="%.1f", fontsize=8)
-        day = ((trace.submit - trace.submit[0]) // DAY).astype(int)
-        days.plot(np.arange(day[-1] + 1), np.bincount(day), label=label)
+        edges, jobs = per_day(trace)
+        days.stairs(jobs, edges, label=label)
     sizes.set_xticks(range(len(CLASSES)), list(CLASSES))
     sizes.set(xlabel="GPUs", ylabel="% of jobs", title="Sizes")
-    days.set(xlabel="day", ylabel="jobs", title="Arrivals")
+    days.set(xlabel="day", ylabel="jobs a day", title="Arrivals")
     for axis in (sizes, days):
         axis.legend(fontsize=8)
     for label, trace, style in ((Path(a.name).name, a, "-"), (Path(b.name).name, b, "--")):
@@ -63,7 +63,7 @@ def draw_comparison(a: Trace, b: Trace, rows: list[Likeness], path: Path) -> Non
             if style == "-":
                 run_times.plot([], [], color=f"C{i}", label=f"{name} GPUs")
         _cdf(gaps, np.diff(trace.submit), label=label, linestyle=style)
-        hours.step(np.arange(25), 100 * np.append(hours_of_day(trace), 0), where="post", linestyle=style, label=label)
+        hours.stairs(100 * hours_of_day(trace), np.arange(25), baseline=None, linestyle=style, label=label)
     _seconds(run_times, max(a.run_time.max(), b.run_time.max()), "Run time, by GPUs too")
     _seconds(gaps, max(np.diff(a.submit).max(), np.diff(b.submit).max()), "Inter-arrival time")
     hours.set(xlabel="hour of day", ylabel="% of jobs", title="Hour of day", ylim=(0, None))
@@ -80,6 +80,14 @@ def draw_comparison(a: Trace, b: Trace, rows: list[Likeness], path: Path) -> Non
     history.legend(fontsize=8)
     figure.suptitle(f"{Path(a.name).name} ({len(a):,} jobs) and {Path(b.name).name} ({len(b):,} jobs)")
     figure.savefig(path, dpi=100)
+
+
+def per_day(trace: Trace, most: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Edges, in days, of equal periods of a day or more, and the jobs a day in each; at most so many periods."""
+    days = (trace.submit - trace.submit[0]) / DAY
+    periods = int(min(most, max(1, np.ceil(days[-1]))))
+    jobs, edges = np.histogram(days, periods, (0, max(1.0, float(days[-1]))))
+    return edges, jobs / np.diff(edges)
 
 
 def _canvas(columns: int = 2) -> tuple[Any, Any]:

@@ -23,7 +23,7 @@ class Waits(NamedTuple):
     @property
     def ratio(self) -> float:
         """Mean wait under fcfs over that under sjf, all windows together."""
-        return float(self.fcfs.mean() / self.sjf.mean())
+        return float(self.fcfs.mean() / self.sjf.mean()) if self.sjf.any() else float("inf")
 
 
 def starts(jobs: int, windows: int, length: int) -> list[int]:

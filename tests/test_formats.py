@@ -184,10 +184,49 @@ def test_pai_job_table_gives_users_and_submission(tmp_path, packed):
         trace = read_trace(path)
         assert trace.user.tolist() == ["ann", "bob"]
         assert trace.submit.tolist() == [900, 2000], "bob's submission is after the start: the start counts"
-        assert trace.wait.tolist() == [100, 0]
+        assert trace.wait.tolist() == [100, -1]
     tasks.unlink()
     with pytest.raises(TraceError, match=r"no GPU counts; want pai_task_table.csv"):
         read_trace(jobs)
+
+
+def test_malformed_rows_of_the_job_table_are_told_too(tmp_path):
+    tasks = file(tmp_path, TASKS, "pai_task_table.csv")
+    jobs = file(tmp_path, "j1,i1,ann,Terminated,abc,1700.0\nj2,i2,bob,Failed,0.0,2600.0\n", "pai_job_table.csv")
+    with pytest.raises(TraceError, match=r"pai_job_table.csv:1: start_time = abc"):
+        read_trace(tasks)
+    trace = read_trace(tasks, skip_bad_rows=True)
+    assert trace.skipped == (f"{jobs}:1: start_time = abc, want a number >= 0, or -1 where it is not known",)
+    assert trace.submit.tolist() == [0, 1000], "a submission at second 0 is one"
+    assert trace.user.tolist() == ["bob", "-1"]
+
+
+def test_a_start_before_the_submission_is_counted(tmp_path):
+    trace = read_trace(file(tmp_path, PODS.replace("0,100,10", "20,100,10")))
+    assert trace.wait.tolist() == [-1, 0]
+    assert any("1 job with a start before the submission" in sentence for sentence in trace.sentences())
+
+
+def test_tiny_fractions_are_a_gpu(tmp_path):
+    trace = read_trace(file(tmp_path, EXAMPLES["pai_plain"].replace("0.25", "1e-12")))
+    assert trace.gpus.tolist() == [1]
+
+
+def test_json_on_one_line_is_not_taken_for_columns(tmp_path):
+    jobs = [PHILLY[1] | {"jobid": f"a{i}"} for i in range(10)]
+    for count in range(1, 10):
+        text = json.dumps([*jobs[:count], PHILLY[0]])
+        assert read_trace(file(tmp_path, text)).format == "Philly cluster_job_log (JSON)"
+
+
+@pytest.mark.parametrize("name", ["arrivals", "philly_passed", "helios", "pai_tasks", "pai_plain", "openb"])
+def test_quoted_fields_are_recognised(tmp_path, name):
+    rows = [line.split(",") for line in EXAMPLES[name].splitlines()]
+    quoted = "\n".join(",".join(f'"{word}"' for word in row) for row in rows)
+    assert (
+        read_trace(file(tmp_path, quoted)).run_time.tolist()
+        == read_trace(file(tmp_path, EXAMPLES[name])).run_time.tolist()
+    )
 
 
 def test_openb_by_hand(tmp_path):
@@ -289,7 +328,7 @@ def test_malformed_rows_are_named_or_skipped(tmp_path, name, at, junk):
 
 def test_all_bad_rows_are_counted_and_the_first_is_named(tmp_path):
     text = HELIOS + "7,a,b,c\n" + "8,ann,vcA,x,1,1,COMPLETED,y,z,2020-06-09 18:42:01,1,0\n"
-    with pytest.raises(TraceError, match=r":7: 4 fields, want 12 .* \(1 more malformed rows; --skip_bad_rows"):
+    with pytest.raises(TraceError, match=r":7: 4 fields, want 12 .* \(1 more malformed row; --skip_bad_rows"):
         read_trace(file(tmp_path, text))
     assert len(read_trace(file(tmp_path, text), skip_bad_rows=True).skipped) == 2
 

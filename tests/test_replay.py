@@ -16,7 +16,7 @@ from envs.sim.simulator import DISCIPLINES, simulate
 from envs.workload import prepare
 from tests.conftest import ROOT
 from traces.formatted import write
-from traces.generate import FILES, PUBLISHED, generate
+from traces.generate import SAMPLES, sample
 from traces.read import read_trace
 
 
@@ -84,7 +84,7 @@ def test_ones_own_function_trace_and_cluster(tmp_path):
         (("--max_jobs", "-1"), "want a number > 0"),
         (("--queue", "globl"), "did you mean global"),
         (("--allocation", "lx"), "did you mean lex"),
-        (("--format", "swf"), "fields, want 18"),
+        (("--format", "swf"), "1 field, want 18"),
         (("--nonsense",), "is not a flag here"),
     ],
 )
@@ -147,10 +147,10 @@ def test_the_readmes_commands_run(tmp_path):
     assert "make test" in text
 
 
-@pytest.mark.parametrize("cluster", FILES)
+@pytest.mark.parametrize("cluster", SAMPLES)
 def test_the_shipped_samples_are_what_the_generator_writes(cluster, tmp_path):
-    write(generate(PUBLISHED[cluster], 10_000, 1, cluster), tmp_path / "again.csv")
-    assert (tmp_path / "again.csv").read_bytes() == (ROOT / "GPU_Traces" / FILES[cluster]).read_bytes()
+    write(sample(cluster), tmp_path / "again.csv")
+    assert (tmp_path / "again.csv").read_bytes() == (ROOT / "GPU_Traces" / SAMPLES[cluster][0]).read_bytes()
 
 
 def test_a_users_estimates_on_a_real_log(real, tmp_path):

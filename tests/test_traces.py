@@ -125,7 +125,7 @@ def test_files_that_are_none(tmp_path):
         read_trace(file(tmp_path, gzip.compress((ROW + "\n").encode() * 100)[:-20], "t.gz"))
     with pytest.raises(TraceError, match="not a text file"):
         read_trace(file(tmp_path, b"\xff\xfe\x00abc"))
-    with pytest.raises(TraceError, match="no known format; known: formatted, swf"):
+    with pytest.raises(TraceError, match="no known format; known: philly_log, formatted, swf"):
         read_trace(file(tmp_path, "what,is,this\n1,2,3\n"))
     with pytest.raises(TraceError, match="did you mean swf"):
         read_trace(file(tmp_path, ROW), "swff")

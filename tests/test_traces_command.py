@@ -98,6 +98,69 @@ def test_written_traces_read_back_exactly_and_byte_for_byte(tmp_path_factory, jo
     assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
 
 
+def test_parquet_that_others_edited(tmp_path):
+    trace = make_trace([0, 1], [5, 6], [1, 2])
+    for changes, message in (
+        ({"run_time": np.array([5.0, np.nan])}, "run_time, want numbers > 0"),
+        ({"run_time": np.array(["a", "b"], object)}, "run_time is a column of object"),
+        ({"submit": np.array([0.0, np.inf])}, "submit, want numbers from 0"),
+        ({"gpus": np.array([0, 1])}, "gpus, want whole numbers from 1"),
+        ({"job_id": np.array(["a", "a"], object)}, "job_id, want every one once"),
+    ):
+        broken = dataclasses.replace(trace)
+        for column, values in changes.items():
+            object.__setattr__(broken, column, values)
+        write_parquet(broken, tmp_path / "t.parquet")
+        with pytest.raises(TraceError, match=message):
+            read_trace(tmp_path / "t.parquet")
+    write_parquet(trace.select(slice(0, 0)), tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match="no jobs in it"):
+        read_trace(tmp_path / "t.parquet")
+    write_parquet(trace, tmp_path / "t.parquet")
+    with pytest.raises(TraceError, match="a Parquet file, want it without --format helios"):
+        read_trace(tmp_path / "t.parquet", "helios")
+
+
+def test_names_with_commas_quotes_and_escapes(tmp_path):
+    trace = make_trace([0, 1], [5, 6], [1, 2], user=["a,b", 'say "x"'])
+    trace = dataclasses.replace(trace, executable=np.array(["\x1b[31mred", "two\r\nlines"], object))
+    write(trace, tmp_path / "t.csv")
+    again = read_trace(tmp_path / "t.csv")
+    assert again.user.tolist() == ["a,b", 'say "x"']
+    assert again.executable.tolist() == ["\x1b[31mred", "two lines"]
+    write(dataclasses.replace(again, user=np.array(["\x1b[31mred", "b"], object)), tmp_path / "u.csv")
+    done = run("describe", tmp_path / "u.csv")
+    assert "\x1b" not in done.stdout
+    assert "\\x1b[31mred" in done.stdout
+
+
+def test_centuries_are_drawn_in_a_moment(tmp_path):
+    write(make_trace([0, 1e15], [5, 6], [1, 2]), tmp_path / "t.csv")
+    for words in (("describe", tmp_path / "t.csv"), ("compare", tmp_path / "t.csv", tmp_path / "t.csv")):
+        done = run(*words, "--plot", tmp_path / "p.png")
+        assert done.returncode == 0, done.stderr
+
+
+def test_waits_of_nothing(tmp_path):
+    words = ("--cluster", "philly", "--load", 0.01, "--windows", 2, "--window", 100)
+    done = run("compare", SAMPLE, SAMPLE, *words)
+    assert done.returncode == 0, done.stderr
+    assert "fcfs : sjf" in done.stdout
+
+
+def test_a_full_disk_and_a_poor_terminal(tmp_path):
+    limited = f"ulimit -f 1; {sys.executable} -m traces convert {SAMPLE} -o {tmp_path}/o.csv"
+    done = subprocess.run(["bash", "-c", limited], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+    done = subprocess.run(
+        [sys.executable, "-m", "traces", "describe", str(SAMPLE)], cwd=ROOT, capture_output=True, check=False,
+        env={"PYTHONIOENCODING": "ascii", "PATH": "/usr/bin"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_describe(tmp_path):
     done = run("describe", SAMPLE, "--plot", tmp_path / "d.png")
     assert done.returncode == 0, done.stderr
@@ -216,6 +279,9 @@ def test_bad_rows_are_listed_or_stop_the_work(tmp_path):
         (("convert", SAMPLE, "-o", SAMPLE), "that is the file to be read"),
         (("compare", SAMPLE), "B"),
         (("compare", SAMPLE, SAMPLE, "--cluster", "philly", "--window", "50000"), "want at least 50,000 for a window"),
+        (("compare", SAMPLE, SAMPLE, "--cluster", "nope"), "cluster nope"),
+        (("compare", SAMPLE, SAMPLE, "--cluster", "philly", "--load", "nan"), "--load nan: want a number"),
+        (("convert", SAMPLE, "-o", f"{'x' * 300}.csv"), "File name too long"),
         (("validate", SAMPLE), "want --cluster"),
         (("validate", SAMPLE, "--cluster", "phily"), "did you mean philly"),
         (("validate", SAMPLE, "--cluster", "philly", "--topology", "x"), "has testbed, production"),
@@ -265,6 +331,7 @@ def test_machine_lists_are_clusters(real, path, gpus, pools):
         ("sn,cpu_milli,memory_mib,gpu,model\nn1,1,1,0,\n", "no machine with a GPU"),
         ("date,vcA,total\n", "no day in it"),
         ("date,vcA,total\n2020-04-01,12,12\n", "vcA = 12, want a multiple of 8"),
+        ("date,vcA,total\nxx,16,16\n", "date = xx, want a time"),
     ],
 )
 def test_malformed_machine_lists(tmp_path, text, message):
@@ -272,3 +339,9 @@ def test_malformed_machine_lists(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(TraceError, match=message):
         find_cluster(str(path))
+
+
+def test_the_latest_day_of_helios_counts(tmp_path):
+    path = tmp_path / "gpus.csv"
+    path.write_text("date,vcA,vcB,total\n2020-04-02,16,0,16\n2020-04-01,8,8,16\n")
+    assert [(pool.name, pool.nodes) for pool in find_cluster(str(path)).topology("file")] == [("vcA", ((2, 8),))]

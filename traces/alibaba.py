@@ -6,9 +6,9 @@ import numpy as np
 
 from berth.errors import TraceError
 from traces.cells import identity, name, optional_name, optional_number
-from traces.source import Source, read_text
+from traces.source import Source, header, read_text
 from traces.table import MOST_GPUS, Table, cut, product, whole
-from traces.trace import MISSING, Trace
+from traces.trace import MISSING, Trace, counted
 
 TASKS = {
     "job_name": name, "task_name": name, "inst_num": optional_number, "status": name, "start_time": optional_number,
@@ -52,33 +52,29 @@ SAME_TYPE = {"V100": "V100_16GB", "V100M32": "V100_32GB", "V100M16": "V100_16GB"
 
 def sniff_tasks(head: list[str]) -> bool:
     """Recognise the task table: ten columns, the fourth a status, the fifth a number or nothing."""
-    words = head[0].split(",")
-    return len(words) == len(TASKS) and (words[3].strip() in STATES or words[:2] == ["job_name", "task_name"])
+    words = header(head)
+    return len(words) == len(TASKS) and (words[3] in STATES or words[:2] == ["job_name", "task_name"])
 
 
 def sniff_jobs(head: list[str]) -> bool:
     """Recognise the job table: six columns, the fourth a status."""
-    words = head[0].split(",")
-    return len(words) == len(JOBS) and (words[3].strip() in STATES or words[:2] == ["job_name", "inst_id"])
+    words = header(head)
+    return len(words) == len(JOBS) and (words[3] in STATES or words[:2] == ["job_name", "inst_id"])
 
 
 def sniff_plain(head: list[str]) -> bool:
     """Recognise the sample without estimates by its header row."""
-    return set(PLAIN) <= _words(head) and "num_pod" not in _words(head)
+    return set(PLAIN) <= set(header(head)) and "num_pod" not in header(head)
 
 
 def sniff_estimated(head: list[str]) -> bool:
     """Recognise the sample with estimates by its header row."""
-    return {"num_pod", "group_dur", "user_dur"} <= _words(head)
+    return {"num_pod", "group_dur", "user_dur"} <= set(header(head))
 
 
 def sniff_spot(head: list[str]) -> bool:
     """Recognise the spot trace by its header row."""
-    return set(SPOT) <= _words(head)
-
-
-def _words(head: list[str]) -> set[str]:
-    return {word.strip() for word in head[0].split(",")}
+    return set(SPOT) <= set(header(head))
 
 
 def read_tasks(source: Source) -> Trace:
@@ -94,21 +90,23 @@ def read_tasks(source: Source) -> Trace:
     table.leave_out("CPU-only tasks", (gpu == 0) | (gpu == MISSING))
     start, end = table.known_or_low("start_time"), table.known_or_low("end_time")
     table.leave_out("never started (no start time)", start == MISSING)
-    table.leave_out("no end time", (end == MISSING) | (end == 0))
+    table.leave_out("no end time", end == MISSING)
     table.check("end_time", end >= start, "a time that is not before start_time")
     table.leave_out("run time 0", end == start)
     table.check("inst_num", instances >= 1, "a number >= 1")
     exact = product(instances, gpu / 100)
     table.check("plan_gpu", exact <= MOST_GPUS, f"inst_num × plan_gpu / 100 <= {MOST_GPUS:,}")
     _unique_tasks(table, job_id)
-    submit, user, notes = _submitted(source, table, start)
+    asked, user = _submitted(source, table, start)
+    known = asked != MISSING
+    submit = np.where(known, asked, start)
     columns = {
         "job_id": job_id,
         "submit": submit,
         "run_time": end - start,
         "gpus": whole(exact),
         "gpu_fraction": exact,
-        "wait": np.where(np.isfinite(start), start, 0) - submit,
+        "wait": np.where(known, start - asked, MISSING),
         "cpus": _times(table.known_or_low("plan_cpu"), instances, 100),
         "memory": _times(table.known_or_low("plan_mem"), instances),
         "status": table["status"],
@@ -117,7 +115,7 @@ def read_tasks(source: Source) -> Trace:
         "executable": table["task_name"],
         "gpu_type": _types(table["gpu_type"]),
     }
-    return table.trace("Alibaba PAI task table", columns, notes=notes)
+    return table.trace("Alibaba PAI task table", columns)
 
 
 def _unique_tasks(table: Table, job_id: np.ndarray) -> None:
@@ -129,26 +127,29 @@ def _unique_tasks(table: Table, job_id: np.ndarray) -> None:
     table.check("task_name", fresh, lambda row: f"a task of its job that is not on line {line[job_id[row]]} already")
 
 
-def _submitted(
-    source: Source, table: Table, start: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None, tuple[str, ...]]:
-    """Submit times, users and what to tell, from the job table beside the task table if there is one."""
+def _submitted(source: Source, table: Table, start: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """When each task's job was submitted (-1: nobody knows) and its user, from the job table beside the task table."""
     beside = _beside(source.path, "pai_task_table", "pai_job_table")
     if beside is None:
-        return start, None, ("no pai_job_table beside it: no users, and a task is submitted when it starts",)
+        table.notes.append("no pai_job_table beside it: no users, and a task is submitted when it starts")
+        return np.full(len(table), float(MISSING)), None
     jobs = cut(Source(str(beside), read_text(beside), source.skip_bad_rows), JOBS)
-    jobs.numbers("start_time", low=MISSING)
-    jobs.require()
-    row = {job: i for i, job in enumerate(jobs["job_name"].tolist())}
-    at = np.array([row.get(job, -1) for job in table["job_name"].tolist()], np.int64)
-    asked = np.where(at >= 0, jobs["start_time"][at], MISSING) if len(jobs) else np.full(len(at), MISSING)
-    known = (asked > 0) & (asked <= start)
-    user = np.where(at >= 0, jobs["user"][at], str(MISSING)) if len(jobs) else None
+    jobs.known_or_low("start_time")
+    table.skipped += jobs.require()
+    row: dict[str, int] = {}
+    for i in np.flatnonzero(jobs.scope).tolist():
+        row.setdefault(jobs["job_name"][i], i)
+    at = np.array([row.get(job, len(jobs)) for job in table["job_name"].tolist()], np.int64)
+    asked = np.append(jobs["start_time"], float(MISSING))[at]
+    user = np.append(jobs["user"], str(MISSING))[at]
+    table.notes.append(f"users and submit times from {beside} ({counted(len(row), 'job')})")
+    known = (asked != MISSING) & (asked <= start)
     unknown = int(np.count_nonzero(~known & table.scope))
-    told: tuple[str, ...] = (f"users and submit times from {beside}",)
     if unknown:
-        told += (f"{unknown:,} tasks have no submission before their start there: submitted when they start",)
-    return np.where(known, asked, start), user, told
+        table.notes.append(
+            f"{counted(unknown, 'task')} without a submission before its start there: submitted when it starts"
+        )
+    return np.where(known, asked, float(MISSING)), user
 
 
 def _beside(path: str, mine: str, other: str) -> Path | None:

@@ -67,7 +67,6 @@ def _facts(trace: Trace) -> Section:
         ("jobs in the busiest minute", f"{int(busiest.max()):,}"),
         ("GPU time asked for", f"{work / 86400:,.1f} GPU-days, {work / span:,.1f} GPUs on average" if span else "-"),
     ]
-    rows += [(f"left out: {reason}", f"{count:,} rows") for reason, count in trace.left_out.items()]
     return Section("The trace", ("what", "value"), rows)
 
 

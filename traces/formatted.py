@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from traces.cells import identity, name, number
-from traces.source import Source
+from traces.source import Source, header
 from traces.table import cut, whole
 from traces.trace import GPU_TYPES, Trace
 
@@ -26,7 +26,7 @@ _TRACE_COLUMN = {
 
 def sniff(head: list[str]) -> bool:
     """Recognise the format from a file's first lines."""
-    return head[0].count(",") == len(FIELDS) - 1
+    return len(header(head)) == len(FIELDS)
 
 
 def read(source: Source) -> Trace:
@@ -78,6 +78,8 @@ def _word(value: object) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     word = str(value)
-    if any(mark in word for mark in ',"\n') or word.startswith(";"):
-        return '"' + word.replace('"', '""').replace("\n", " ") + '"'
+    if "\n" in word or "\r" in word:
+        word = " ".join(word.splitlines())
+    if any(mark in word for mark in ',"') or word.startswith(";"):
+        return '"' + word.replace('"', '""') + '"'
     return word

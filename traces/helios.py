@@ -4,7 +4,7 @@ import numpy as np
 
 from traces.cells import identity, moment, name, optional_number
 from traces.clock import from_midnight
-from traces.source import Source
+from traces.source import Source, header
 from traces.table import Table, cut, whole
 from traces.trace import MISSING, Trace
 
@@ -17,11 +17,11 @@ FIELDS = {
 
 def sniff(head: list[str]) -> bool:
     """Recognise the log by its header row."""
-    return set(FIELDS) <= {word.strip() for word in head[0].split(",")}
+    return set(FIELDS) <= set(header(head))
 
 
 def read(source: Source) -> Trace:
-    """Read the log; CPU jobs, jobs that never started, and jobs with neither end nor duration are out of scope."""
+    """Read the log; CPU jobs, jobs with neither start nor duration, and jobs with no end are out of scope."""
     table = cut(source, FIELDS)
     table.check("job_id", table["job_id"] != "", "a name")
     table.unique("job_id")
@@ -37,7 +37,7 @@ def read(source: Source) -> Trace:
     for field in ("cpu_num", "queue"):
         table.known_or_low(field)
     counted, origin = from_midnight(submit, table.scope)
-    wait = np.where((start != MISSING) & (start >= submit), start - submit, table["queue"])
+    wait = np.where(start == MISSING, table["queue"], table.wait(start, submit))
     columns = {
         "job_id": table["job_id"],
         "submit": counted,

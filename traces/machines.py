@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.errors import TraceError
-from traces.cells import Kind, identity, name, number
-from traces.source import Source, read_text
+from traces.cells import Kind, identity, moment, name, number
+from traces.source import Source, header, read_text
 from traces.table import MOST_GPUS, Table, cut
 
 
@@ -30,17 +30,17 @@ GPUS_PER_NODE = 8
 
 def _named(kinds: Mapping[str, Kind]) -> Callable[[list[str]], bool]:
     """Recognise a list by its header row."""
-    return lambda head: [word.strip() for word in head[0].split(",")] == list(kinds)
+    return lambda head: header(head) == list(kinds)
 
 
 def _sniff_pai(head: list[str]) -> bool:
-    words = [word.strip() for word in head[0].split(",")]
+    words = header(head)
     return words == list(PAI) or (len(words) == len(PAI) and all(word.isdecimal() for word in words[2:]))
 
 
 def _sniff_helios(head: list[str]) -> bool:
-    words = head[0].split(",")
-    return words[0] == "date" and words[-1].strip() == "total"
+    words = header(head)
+    return words[0] == "date" and words[-1] == "total"
 
 
 def _read_philly(source: Source) -> MachineList:
@@ -61,17 +61,18 @@ def _read_spot(source: Source) -> MachineList:
 
 
 def _read_helios(source: Source) -> MachineList:
-    """The last day's GPUs of each virtual cluster, in nodes of eight."""
+    """The latest day's GPUs of each virtual cluster, in nodes of eight."""
     first, *rows = [line for line in source.text.split("\n") if line.strip()]
     vcs = first.strip().split(",")[1:-1]
-    kinds: dict[str, Kind] = {"date": name} | {vc: number for vc in vcs} | {"total": number}
+    kinds: dict[str, Kind] = {"date": moment} | {vc: number for vc in vcs} | {"total": number}
     if not rows:
         raise TraceError(f"{source.path}: no day in it, want at least one")
     table = cut(source, kinds)
+    day = table.times("date")
     for vc in vcs:
         table.check(vc, (table[vc] >= 0) & (table[vc] % GPUS_PER_NODE == 0), f"a multiple of {GPUS_PER_NODE} GPUs")
     table.require()
-    last = {vc: int(table[vc][-1]) for vc in vcs}
+    last = {vc: int(table[vc][np.argmax(day)]) for vc in vcs}
     return MachineList({vc: ((gpus // GPUS_PER_NODE, GPUS_PER_NODE),) for vc, gpus in last.items() if gpus}, "vc", 0)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from traces.cells import identity, name, optional_name, optional_number
-from traces.source import Source
+from traces.source import Source, header
 from traces.table import MOST_GPUS, cut, product, whole
 from traces.trace import MISSING, Trace
 
@@ -16,7 +16,7 @@ FIELDS = {
 
 def sniff(head: list[str]) -> bool:
     """Recognise the pod list by its header row."""
-    return set(FIELDS) <= {word.strip() for word in head[0].split(",")}
+    return set(FIELDS) <= set(header(head))
 
 
 def read(source: Source) -> Trace:
@@ -47,7 +47,7 @@ def read(source: Source) -> Trace:
         "run_time": end - start,
         "gpus": whole(exact),
         "gpu_fraction": exact,
-        "wait": np.where(start >= submit, start - submit, MISSING),
+        "wait": table.wait(start, submit),
         "cpus": np.where(cpu == MISSING, MISSING, cpu / 1000),
         "memory": table.known_or_low("memory_mib"),
         "status": table["pod_phase"],

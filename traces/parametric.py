@@ -14,7 +14,7 @@ ARRIVALS = ("poisson", "bursty")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Shape:
     """The shape of a workload."""
 
     gpus: Mapping[int, float]  # GPUs -> share of jobs
@@ -34,74 +34,74 @@ class Recipe:
     gpu_types: Mapping[str, float] | None = None  # GPU type -> share of jobs
 
 
-SYNTHETIC = Recipe(
+SYNTHETIC = Shape(
     {1: 0.5, 2: 0.2, 4: 0.15, 8: 0.12, 16: 0.03}, median=600, mean=3600, gap=60, arrival_mode="bursty",
     daily_swing=0.5, correlation=0.3, likeness=0.4, users=50,
 )  # fmt: skip
 """What `generate --like synthetic` makes, and GPU_Traces/synthetic_trace.csv holds."""
 
 
-def generate_parametric(recipe: Recipe, jobs: int, seed: int, name: str = "generated") -> Trace:
-    """Make a workload; equal arguments give equal jobs. Raises ConfigError for a recipe that cannot be met."""
-    _check(recipe, jobs, name)
+def generate_parametric(shape: Shape, jobs: int, seed: int, name: str = "generated") -> Trace:
+    """Make a workload; equal arguments give equal jobs. Raises ConfigError for a shape that cannot be met."""
+    _check(shape, jobs, name)
     rng = {use: stream(seed, f"generate {use}") for use in ("gap", "gpus", "run_time", "vc", "type", "user", "level")}
     user = None
     level = np.zeros(jobs)
-    if recipe.users:
-        share = 1.0 / np.arange(1, recipe.users + 1)
-        number = _pick(rng["user"], np.arange(recipe.users), share, jobs)
-        user = np.array([f"u{i}" for i in range(recipe.users)], object)[number]
-        level = rng["level"].standard_normal(recipe.users)[number]
+    if shape.users:
+        share = 1.0 / np.arange(1, shape.users + 1)
+        number = _pick(rng["user"], np.arange(shape.users), share, jobs)
+        user = np.array([f"u{i}" for i in range(shape.users)], object)[number]
+        level = rng["level"].standard_normal(shape.users)[number]
     size_score = rng["gpus"].standard_normal(jobs)
     own = rng["run_time"].standard_normal(jobs)
-    likeness = recipe.likeness if recipe.users else 0.0
+    likeness = shape.likeness if shape.users else 0.0
     score = np.sqrt(likeness) * level + np.sqrt(1 - likeness) * own
-    score = recipe.correlation * size_score + np.sqrt(1 - recipe.correlation**2) * score
-    sizes = np.array(sorted(recipe.gpus), np.int32)
-    shares = np.array([recipe.gpus[int(size)] for size in sizes], float)
-    run_time = RUN_TIMES[recipe.run_time](recipe, score)
+    score = _normal_scores(shape.correlation * size_score + np.sqrt(1 - shape.correlation**2) * score)
+    sizes = np.array(sorted(shape.gpus), np.int32)
+    shares = np.array([shape.gpus[int(size)] for size in sizes], float)
+    run_time = RUN_TIMES[shape.run_time](shape, score)
     return Trace(
         name=name,
         format="generated",
         job_id=np.arange(1, jobs + 1),
-        submit=np.floor(_arrivals(recipe, rng["gap"], jobs)),
-        run_time=np.clip(np.round(run_time), 1, recipe.longest),
+        submit=np.floor(_arrivals(shape, rng["gap"], jobs)),
+        run_time=np.clip(np.round(run_time), 1, shape.longest),
         gpus=sizes[_place(_normal_cdf(size_score), shares)],
         user=user,
-        vc=_named(rng["vc"], recipe.vcs, jobs),
-        gpu_type=_named(rng["type"], recipe.gpu_types, jobs),
+        vc=_named(rng["vc"], shape.vcs, jobs),
+        gpu_type=_named(rng["type"], shape.gpu_types, jobs),
     )
 
 
-def _check(recipe: Recipe, jobs: int, name: str) -> None:
+def _check(shape: Shape, jobs: int, name: str) -> None:
     """Raise ConfigError for what cannot be."""
     wrong = {
         f"jobs {jobs}, want at least 1": jobs < 1,
-        f"median {recipe.median} and mean {recipe.mean}, want 0 < median <= mean": not 0 < recipe.median <= recipe.mean,
-        f"gap {recipe.gap}, want a number > 0": not 0 < recipe.gap < np.inf,
-        f"longest {recipe.longest}, want a number >= 1": not recipe.longest >= 1,
-        f"correlation {recipe.correlation}, want a number from -1 to 1": not -1 <= recipe.correlation <= 1,
-        f"likeness {recipe.likeness}, want a number from 0 to 1": not 0 <= recipe.likeness <= 1,
-        f"daily_swing {recipe.daily_swing}, want a number from 0 to 1": not 0 <= recipe.daily_swing <= 1,
-        f"burst_size {recipe.burst_size}, want a number >= 1": not 1 <= recipe.burst_size < np.inf,
-        f"burst_gap {recipe.burst_gap}, want a number from 0 to gap": not 0 <= recipe.burst_gap <= recipe.gap,
-        f"users {recipe.users}, want a number >= 0": recipe.users < 0,
-        "gpus is empty, want sizes with their shares": not recipe.gpus,
+        f"median {shape.median} and mean {shape.mean}, want 0 < median <= mean": not 0 < shape.median <= shape.mean,
+        f"gap {shape.gap}, want a number > 0": not 0 < shape.gap < np.inf,
+        f"longest {shape.longest}, want a number >= 1": not shape.longest >= 1,
+        f"correlation {shape.correlation}, want a number from -1 to 1": not -1 <= shape.correlation <= 1,
+        f"likeness {shape.likeness}, want a number from 0 to 1": not 0 <= shape.likeness <= 1,
+        f"daily_swing {shape.daily_swing}, want a number from 0 to 1": not 0 <= shape.daily_swing <= 1,
+        f"burst_size {shape.burst_size}, want a number >= 1": not 1 <= shape.burst_size < np.inf,
+        f"burst_gap {shape.burst_gap}, want a number from 0 to gap": not 0 <= shape.burst_gap <= shape.gap,
+        f"users {shape.users}, want a number >= 0": shape.users < 0,
+        "gpus is empty, want sizes with their shares": not shape.gpus,
     }
     for text, is_so in wrong.items():
         if is_so:
             raise ConfigError(f"{name}: {text}")
 
 
-def _arrivals(recipe: Recipe, rng: np.random.Generator, jobs: int) -> np.ndarray:
+def _arrivals(shape: Shape, rng: np.random.Generator, jobs: int) -> np.ndarray:
     """Arrival times in seconds, with `gap` seconds between them on average."""
-    if recipe.arrival_mode == "poisson":
-        gaps = rng.exponential(recipe.gap, jobs)
+    if shape.arrival_mode == "poisson":
+        gaps = rng.exponential(shape.gap, jobs)
     else:
-        opens = rng.random(jobs) < 1 / recipe.burst_size
-        between = recipe.burst_size * recipe.gap - (recipe.burst_size - 1) * recipe.burst_gap
-        gaps = rng.exponential(1.0, jobs) * np.where(opens, between, recipe.burst_gap)
-    return _by_day(np.cumsum(gaps), recipe.daily_swing)
+        opens = rng.random(jobs) < 1 / shape.burst_size
+        between = shape.burst_size * shape.gap - (shape.burst_size - 1) * shape.burst_gap
+        gaps = rng.exponential(1.0, jobs) * np.where(opens, between, shape.burst_gap)
+    return _by_day(np.cumsum(gaps), shape.daily_swing)
 
 
 def _by_day(times: np.ndarray, swing: float) -> np.ndarray:
@@ -118,32 +118,41 @@ def _by_day(times: np.ndarray, swing: float) -> np.ndarray:
     return moved
 
 
-def _lognormal(recipe: Recipe, score: np.ndarray) -> np.ndarray:
-    return recipe.median * np.exp(np.sqrt(2 * np.log(recipe.mean / recipe.median)) * score)
+def _lognormal(shape: Shape, score: np.ndarray) -> np.ndarray:
+    return shape.median * np.exp(np.sqrt(2 * np.log(shape.mean / shape.median)) * score)
 
 
-def _pareto(recipe: Recipe, score: np.ndarray) -> np.ndarray:
-    """Pareto's distribution: its shape a solves mean / median = a / ((a - 1) 2^(1/a))."""
+def _pareto(shape: Shape, score: np.ndarray) -> np.ndarray:
+    """Pareto's distribution: its exponent a solves mean / median = a / ((a - 1) 2^(1/a))."""
     low, high = 1 + 1e-9, 1e6
     for _ in range(200):
-        shape = (low * high) ** 0.5
-        above = shape / ((shape - 1) * 2 ** (1 / shape)) > recipe.mean / recipe.median
-        low, high = (shape, high) if above else (low, shape)
-    least = recipe.median / 2 ** (1 / low)
+        exponent = (low * high) ** 0.5
+        above = exponent / ((exponent - 1) * 2 ** (1 / exponent)) > shape.mean / shape.median
+        low, high = (exponent, high) if above else (low, exponent)
+    least = shape.median / 2 ** (1 / low)
     return least / np.maximum(1 - _normal_cdf(score), 1e-12) ** (1 / low)
 
 
-def _exponential(recipe: Recipe, score: np.ndarray) -> np.ndarray:
+def _exponential(shape: Shape, score: np.ndarray) -> np.ndarray:
     """An exponential distribution has one parameter: the mean counts."""
-    return -recipe.mean * np.log(np.maximum(1 - _normal_cdf(score), 1e-12))
+    return -shape.mean * np.log(np.maximum(1 - _normal_cdf(score), 1e-12))
 
 
-RUN_TIMES: dict[str, Callable[[Recipe, np.ndarray], np.ndarray]] = {
+RUN_TIMES: dict[str, Callable[[Shape, np.ndarray], np.ndarray]] = {
     "lognormal": _lognormal,
     "pareto": _pareto,
     "exponential": _exponential,
 }
 """Distributions of run times; each makes them from normal scores."""
+
+
+def _normal_scores(values: np.ndarray) -> np.ndarray:
+    """Ranks as standard normal scores: a few active users do not move the distribution of run times."""
+    from scipy.special import ndtri
+
+    rank = np.empty(len(values))
+    rank[np.argsort(values, kind="stable")] = (np.arange(len(values)) + 0.5) / len(values)
+    return ndtri(rank)
 
 
 def _normal_cdf(score: np.ndarray) -> np.ndarray:

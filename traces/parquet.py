@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from berth.errors import TraceError
+from traces.table import MOST, MOST_GPUS
 from traces.trace import Trace
 
 MAGIC = b"PAR1"
@@ -43,10 +44,10 @@ def read_parquet(path: str | Path, raw: bytes) -> Trace:
 
     try:
         table = parquet.read_table(io.BytesIO(raw))
-        told: dict[str, Any] = json.loads((table.schema.metadata or {})[_KEY])
+        told: dict[str, Any] = dict(json.loads((table.schema.metadata or {})[_KEY]))
     except (pyarrow.ArrowException, OSError) as damage:
         raise TraceError(f"{path}: damaged or cut off Parquet file ({str(damage)[:80]}), want a whole one") from None
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, TypeError):
         raise TraceError(f"{path}: a Parquet file of others, want one that python -m traces convert wrote") from None
     known = {field.name for field in dataclasses.fields(Trace)}
     columns: dict[str, Any] = {name: _values(table[name]) for name in table.column_names if name in known}
@@ -55,10 +56,30 @@ def read_parquet(path: str | Path, raw: bytes) -> Trace:
         raise TraceError(
             f"{path}: a Parquet file without {', '.join(lacking)}, want one that python -m traces convert wrote"
         )
+    _check(path, columns)
     told["machine"] = tuple(told["machine"]) if told.get("machine") else None
-    told |= {field: tuple(told.get(field, ())) for field in ("skipped", "notes")}
+    for field in ("skipped", "notes"):
+        told[field] = tuple(told[field]) if isinstance(told.get(field), list) else ()
     told["name"] = str(path)
     return Trace(**{field: told[field] for field in _TOLD if field in told}, **columns)
+
+
+def _check(path: str | Path, columns: dict[str, np.ndarray]) -> None:
+    """Raise TraceError for values that no trace has; files are edited by other programs too."""
+    for name in ("submit", "run_time", "gpus"):
+        if columns[name].dtype.kind not in "fiu":
+            raise TraceError(f"{path}: {name} is a column of {columns[name].dtype}, want numbers")
+    submit, run_time, gpus = (columns[name] for name in ("submit", "run_time", "gpus"))
+    wrong = {
+        "no jobs in it, want at least one": len(submit) == 0,
+        f"submit, want numbers from 0 to {MOST:g}": not ((submit >= 0) & (submit <= MOST)).all(),
+        f"run_time, want numbers > 0 and <= {MOST:g}": not ((run_time > 0) & (run_time <= MOST)).all(),
+        f"gpus, want whole numbers from 1 to {MOST_GPUS:,}": not ((gpus >= 1) & (gpus <= MOST_GPUS)).all(),
+        "job_id, want every one once": len(set(columns["job_id"].tolist())) < len(submit),
+    }
+    for text, is_so in wrong.items():
+        if is_so:
+            raise TraceError(f"{path}: {text}")
 
 
 def _values(column: Any) -> np.ndarray:

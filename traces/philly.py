@@ -9,7 +9,7 @@ import numpy as np
 from berth.errors import TraceError
 from traces.cells import NOTHING, Names, moment, name, number, seconds
 from traces.clock import from_midnight
-from traces.source import Source
+from traces.source import Source, header
 from traces.table import Table, cut, whole
 from traces.trace import MISSING, Trace
 
@@ -24,7 +24,7 @@ CLOCK_CHANGE = 3600.0
 
 def sniff_passed(head: list[str]) -> bool:
     """Recognise the 5 columns by their header row."""
-    return [word.strip() for word in head[0].split(",")] == list(PASSED)
+    return header(head) == list(PASSED)
 
 
 def read_passed(source: Source) -> Trace:
@@ -105,15 +105,13 @@ def _log_trace(table: Table, records: list["_Record"]) -> Trace:
     table.check("attempts", backwards <= 0, "attempts that end after they start")
     table.leave_out("no GPUs listed", table["gpus"] == 0)
     table.leave_out("run time 0", table["run_time"] == 0)
-    wait = table["start"] - submitted
-    late = np.where(wait >= 0, wait, MISSING)
     submit, origin = from_midnight(submitted, table.scope)
     columns = {
         "job_id": table["jobid"],
         "submit": submit,
         "run_time": table["run_time"],
         "gpus": whole(table["gpus"]),
-        "wait": late,
+        "wait": table.wait(table["start"], submitted),
         "status": table["status"],
         "user": table["user"],
         "vc": table["vc"],
@@ -195,7 +193,7 @@ def _entries(source: Source) -> Iterator[tuple[int, Any]]:
             line, counted = line + text.count("\n", counted, at), at
         try:
             entry, at = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # also a number of thousands of digits
             raise TraceError(_broken(source, line, text, at)) from None
         yield line, entry
         at = _after_blanks(text, at)

@@ -1,7 +1,7 @@
 """The 4-column job list in which Helios's Venus, and Alibaba's PAI, are passed on."""
 
 from traces.cells import identity, number
-from traces.source import Source
+from traces.source import Source, header
 from traces.table import cut, whole
 from traces.trace import Trace
 
@@ -10,7 +10,7 @@ FIELDS = {"job_id": identity, "arrival_s": number, "service_sec": number, "gpu_c
 
 def sniff(head: list[str]) -> bool:
     """Recognise the format by its header row."""
-    return [word.strip() for word in head[0].split(",")] == list(FIELDS)
+    return header(head) == list(FIELDS)
 
 
 def read(source: Source) -> Trace:

@@ -20,10 +20,10 @@ class Format(NamedTuple):
 
 
 FORMATS = {
+    "philly_log": Format(philly.sniff_log, philly.read_log),
     "formatted": Format(formatted.sniff, formatted.read),
     "swf": Format(swf.sniff, swf.read),
     "arrivals": Format(plain.sniff, plain.read),
-    "philly_log": Format(philly.sniff_log, philly.read_log),
     "philly_passed": Format(philly.sniff_passed, philly.read_passed),
     "helios": Format(helios.sniff, helios.read),
     "pai_tasks": Format(alibaba.sniff_tasks, alibaba.read_tasks),
@@ -46,6 +46,8 @@ def read_trace(path: str | Path, name: str = "", skip_bad_rows: bool = False) ->
     if name and name not in FORMATS:
         raise TraceError(f"format {name}: {nearest(name, FORMATS)}")
     raw = read_bytes(path)
+    if raw[:4] == MAGIC and name:
+        raise TraceError(f"{path}: a Parquet file, want it without --format {name}")
     if raw[:4] == MAGIC:
         return read_parquet(path, raw)
     source = Source(str(path), as_text(path, raw), skip_bad_rows)
@@ -61,7 +63,7 @@ def read_trace(path: str | Path, name: str = "", skip_bad_rows: bool = False) ->
     if machines.recognise(head):
         raise TraceError(f"{path}: a list of machines, want jobs; as a cluster it is --cluster {path}")
     raise TraceError(
-        f"{path}: first row {head[0][:80]!r} is of no known format; known: {', '.join(FORMATS)}, parquet "
+        f"{path}: first row {head[0][:80]!r} is of no known format; known: {', '.join(FORMATS)} "
         "(docs/formats.md); --format NAME reads it as one of them all the same"
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 from berth.errors import TraceError
 from traces.cells import NOTHING, Kind, Names, identity, moment, name, optional_name, optional_number
 from traces.clock import from_midnight
-from traces.source import Source
+from traces.source import Source, header
 from traces.table import MOST_GPUS, Table, cut, whole
 from traces.trace import MISSING, Trace
 
@@ -21,7 +21,7 @@ COMMAND = (
 _UNITS = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
 _END = {"JobID": "End", "JobId": "EndTime"}
-_GPU = re.compile(r"(?:^|,)gres/gpu(?::([^=,]+))?=(\d+)")
+_GPU = re.compile(r"(?:^|,)gres/gpu(?::([^=,]+))?=([^,]*)")
 
 
 def _each(convert: Callable[[str], float]) -> Callable[[Sequence[str], Names], np.ndarray]:
@@ -51,8 +51,10 @@ def minutes(word: str) -> float:
 
 
 def gpus(tres: str) -> float:
-    """GPUs in a list of trackable resources: billing=4,cpu=8,gres/gpu=2,gres/gpu:v100=2,mem=8G."""
+    """GPUs in a list of trackable resources: billing=4,cpu=8,gres/gpu=2,gres/gpu:v100=2,mem=8G; NaN for no number."""
     found = _GPU.findall(tres)
+    if not all(count.isdecimal() for _, count in found):
+        return float("nan")
     plain = [int(count) for kind, count in found if not kind]
     return float(plain[0] if plain else sum(int(count) for _, count in found))
 
@@ -81,13 +83,12 @@ SACCT = {
 
 def sniff_sacct(head: list[str]) -> bool:
     """Recognise sacct's output by its header row."""
-    return "JobID" in head[0].split("|") and "|" in head[0]
+    return "JobID" in header(head, "|") and "|" in head[0]
 
 
 def read_sacct(source: Source) -> Trace:
     """Read `sacct --parsable2` with its header; steps, CPU-only jobs, jobs that did not start or end are left out."""
-    header = [word.strip() for word in _first(source.text).split("|")]
-    _require(source, header)
+    _require(source, [word.strip() for word in _first(source.text).split("|")])
     table = cut(source, SACCT, separator="|", need=("JobID",), loose="JobName")
     table.leave_out("job steps", np.array(["." in job for job in table["JobID"].tolist()], bool))
     table.leave_out("never started (pending array)", np.array(["[" in job for job in table["JobID"].tolist()], bool))
@@ -118,9 +119,9 @@ def read_sacct(source: Source) -> Trace:
     return _finish(table, "JobID", "Slurm sacct", columns)
 
 
-def _require(source: Source, header: list[str]) -> None:
+def _require(source: Source, fields: list[str]) -> None:
     """Raise TraceError where sacct was not asked for what a trace needs."""
-    names = {word.lower() for word in header}
+    names = {word.lower() for word in fields}
     wanted = {
         "JobID": {"jobid"},
         "Submit": {"submit"},
@@ -155,7 +156,7 @@ def read_jobcomp(source: Source) -> Trace:
     pairs = re.compile(r"(?:^| )([A-Z][A-Za-z]+)=")
     rows, lines, malformed = [], [], {}
     for line, text in enumerate(source.text.split("\n"), 1):
-        if not text.strip():
+        if not text.strip() or text.lstrip().startswith(";"):
             continue
         parts = pairs.split(text.strip())
         found = dict(zip(parts[1::2], (part.strip() for part in parts[2::2]), strict=True))
@@ -207,13 +208,22 @@ def _times(
     table.leave_out("never started (no start time)", start == MISSING)
     table.leave_out("no end time (still running)", end == MISSING)
     table.check(fields[0], submit != MISSING, "a time like 2024-06-09T18:41:01")
-    table.check("AllocTRES" if "AllocTRES" in table.columns else "Tres", exact <= MOST_GPUS, f"<= {MOST_GPUS:,} GPUs")
+    table.check(
+        "AllocTRES" if "AllocTRES" in table.columns else "Tres",
+        exact <= MOST_GPUS,
+        f"gres/gpu=N with N <= {MOST_GPUS:,}",
+    )
     run_time = end - start if elapsed is None else np.where(elapsed >= 0, elapsed, end - start)
     table.check(fields[2], run_time >= 0, f"a time that is not before {fields[1]}")
     table.leave_out("run time 0", run_time == 0)
     kind = np.array([gpu_kind(words) for words in tres.tolist()], dtype=object)
-    wait = np.where(start >= submit, start - submit, MISSING)
-    return {"submit": submit, "run_time": run_time, "gpus": whole(exact), "wait": wait, "gpu_type": kind}
+    return {
+        "submit": submit,
+        "run_time": run_time,
+        "gpus": whole(exact),
+        "wait": table.wait(start, submit),
+        "gpu_type": kind,
+    }
 
 
 def _requeued(table: Table, identifier: str, state: np.ndarray) -> np.ndarray:
@@ -232,7 +242,7 @@ def _finish(table: Table, identifier: str, form: str, columns: dict[str, np.ndar
 
 
 def _first(text: str) -> str:
-    return next((line for line in text.split("\n") if line.strip()), "")
+    return next((line for line in text.split("\n") if line.strip() and line.lstrip()[:1] != ";"), "")
 
 
 def _first_words(states: np.ndarray | None) -> np.ndarray | None:

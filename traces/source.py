@@ -1,5 +1,6 @@
 """Files as they come: plain or gzip, with or without a byte-order mark."""
 
+import csv
 import gzip
 import io
 import zlib
@@ -18,6 +19,23 @@ class Source:
     path: str  # for messages, and to find tables that lie beside it
     text: str
     skip_bad_rows: bool = False  # leave malformed rows out and list them, instead of raising
+
+
+def split(line: str, separator: str = ",") -> list[str]:
+    """Cut one line; between commas a field in double quotes may hold the separator. " " means any run of blanks."""
+    if separator == " ":
+        return line.split()
+    if separator == "," and '"' in line:
+        try:
+            return next(csv.reader([line]))
+        except csv.Error:
+            return line.split(separator)
+    return line.split(separator)
+
+
+def header(head: list[str], separator: str = ",") -> list[str]:
+    """The words of a file's first row."""
+    return [word.strip() for word in split(head[0], separator)]
 
 
 def read_bytes(path: str | Path) -> bytes:

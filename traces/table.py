@@ -1,6 +1,5 @@
 """Rows of a trace file as columns, with complaints that name file, line and field."""
 
-import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -9,8 +8,8 @@ import numpy as np
 
 from berth.errors import TraceError
 from traces.cells import Kind, Names
-from traces.source import Source
-from traces.trace import Trace, make_trace
+from traces.source import Source, split
+from traces.trace import MISSING, Trace, counted, make_trace
 
 MOST = 1e15
 """The largest number that is taken in a trace: seconds and bytes beyond it are mistakes, and sums stay finite."""
@@ -43,6 +42,8 @@ class Table:
         self.word = word  # (row, field) -> what the file says there
         self.scope = np.ones(len(lines), bool)  # (rows,) still in
         self.left_out: dict[str, int] = {}
+        self.notes: list[str] = []  # what else the user should know
+        self.skipped: list[str] = []  # malformed rows of other files that were read along
         self.complaints: list[tuple[int, str]] = list((malformed or {}).items())  # (line, what came, what was wanted)
 
     def __len__(self) -> int:
@@ -90,6 +91,14 @@ class Table:
         self.check(field, (values >= 0) | ((values == -1) & missing), "a time like 2020-06-09 18:41:01")
         return values
 
+    def wait(self, start: np.ndarray, submit: np.ndarray) -> np.ndarray:
+        """How long jobs waited; -1, counted and said, for those that start before they are submitted."""
+        early = int(np.count_nonzero(self.scope & (start < submit)))
+        if early:
+            self.notes.append(f"{counted(early, 'job')} with a start before the submission: wait not known")
+        with np.errstate(invalid="ignore"):
+            return np.where(start >= submit, start - submit, MISSING)
+
     def unique(self, field: str) -> None:
         """Complain of values that stand twice in a column."""
         values = self.columns[field].tolist()
@@ -107,7 +116,7 @@ class Table:
         complaints = [f"{self.source.path}:{line}: {text}" for line, text in sorted(self.complaints)]
         if complaints and not self.source.skip_bad_rows:
             rest = len(complaints) - 1
-            more = f" ({rest:,} more malformed rows; --skip_bad_rows leaves them out)" if rest else ""
+            more = f" ({counted(rest, 'more malformed row')}; --skip_bad_rows leaves them out)" if rest else ""
             raise TraceError(complaints[0] + more)
         return complaints
 
@@ -116,7 +125,13 @@ class Table:
         complaints = self.require()
         kept = {key: values[self.scope] for key, values in columns.items() if values is not None}
         return make_trace(
-            self.source.path, kept, format=form, left_out=self.left_out, skipped=tuple(complaints), **rest
+            self.source.path,
+            kept,
+            format=form,
+            left_out=self.left_out,
+            skipped=(*complaints, *self.skipped),
+            notes=tuple(self.notes),
+            **rest,
         )
 
 
@@ -128,7 +143,10 @@ def whole(exact: np.ndarray) -> np.ndarray:
 
 def product(count: np.ndarray, each: np.ndarray) -> np.ndarray:
     """GPUs of several instances; 70 × 0.1 is 7, not 7.000000000000001, which would be rounded up to 8."""
-    return np.round(count * each, 9)
+    with np.errstate(invalid="ignore", over="ignore"):
+        exact = count * each
+        near = np.round(exact, 9)
+        return np.where(near > 0, near, exact)
 
 
 def cut(
@@ -178,7 +196,7 @@ def cut(
         return source.text.split("\n")
 
     def _word(row: int, field: str) -> str:
-        words = _split(_lines()[int(at[row]) - 1], separator)
+        words = split(_lines()[int(at[row]) - 1], separator)
         if loose in layout:
             words = _mended(words, len(layout), layout.index(loose), separator)
         return words[layout.index(field)].strip()
@@ -234,7 +252,7 @@ def _rows(text: str, first: int, comment: str, separator: str) -> tuple[list[lis
     """The rows of a chunk that are neither blank nor comments, with the numbers of their lines."""
     kept = [(i, line) for i, line in enumerate(text.split("\n"), first) if line and not line.isspace()]
     kept = [(i, line) for i, line in kept if line.lstrip()[:1] != comment]
-    return [_split(line, separator) for _, line in kept], np.array([i for i, _ in kept], np.int64)
+    return [split(line, separator) for _, line in kept], np.array([i for i, _ in kept], np.int64)
 
 
 def _of_width(
@@ -244,17 +262,6 @@ def _of_width(
     good = np.array([len(row) == len(layout) for row in rows], bool)
     for i in np.flatnonzero(~good).tolist():
         began = separator.join(rows[i])[:60]
-        malformed[int(numbers[i])] = f"{len(rows[i])} fields, want {len(layout)} ({', '.join(layout)}): {began!r}"
+        named = ", ".join(layout) if len(layout) <= 20 else f"{', '.join(layout[:5])}, ..."
+        malformed[int(numbers[i])] = f"{counted(len(rows[i]), 'field')}, want {len(layout)} ({named}): {began!r}"
     return [rows[i] for i in np.flatnonzero(good).tolist()], numbers[good]
-
-
-def _split(line: str, separator: str) -> list[str]:
-    """Cut one line; a field in double quotes may hold the separator."""
-    if separator == " ":
-        return line.split()
-    if separator == "," and '"' in line:
-        try:
-            return next(csv.reader([line]))
-        except csv.Error:
-            return line.split(separator)
-    return line.split(separator)
