@@ -15,10 +15,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from berth.commandline import option, parse, run
+from berth.console import console
 from berth.errors import ConfigError
 from envs.clusters import find_cluster
 from envs.helios import HELIOS
-from eval.tables import console
 from eval.waits import Waits, one_pool, waits
 from traces.compare import compare, history
 from traces.fit import ROUNDS, fit, lead_in

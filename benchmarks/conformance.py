@@ -18,6 +18,7 @@ from rich.table import Table
 
 from allocation.placers import LEX
 from berth.commandline import option, parse, run, writable_file
+from berth.console import console
 from berth.errors import ConfigError
 from envs.metrics import bounded_slowdown
 from envs.sim import priorities
@@ -25,7 +26,6 @@ from envs.sim.cluster import Nodes
 from envs.sim.one_by_one import replay_one_by_one
 from envs.sim.state import ONE_BY_ONE, ONE_BY_ONE_EASY
 from envs.sim.world import make_world
-from eval.tables import console
 from traces.cells import Names, number
 from traces.swf import read_log, require_machine
 from traces.table import MOST

@@ -14,10 +14,10 @@ from pathlib import Path
 from rich.table import Table
 
 from berth.commandline import run
+from berth.console import console
 from envs.clusters import find_cluster
 from envs.sim.simulator import Simulation
 from envs.workload import Workload, prepare
-from eval.tables import console
 from legacy.simulator import Job, Simulator
 from traces.generate import RECIPES, generate
 from traces.read import read_trace

@@ -9,8 +9,9 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from allocation.placers import PLACERS
-from berth.commandline import option, parse, printable, run, writable_file, writable_folder
+from berth.commandline import option, parse, run, writable_file, writable_folder
 from berth.compiled import is_compiled
+from berth.console import console, tell
 from berth.errors import ConfigError
 from envs.clusters import CLUSTERS, find_cluster
 from envs.knowledge import CHOICES, know
@@ -18,7 +19,7 @@ from envs.policies import POLICIES, Policy, find_policy
 from envs.sim.simulator import DISCIPLINES, QUEUES, Schedule, Simulation, check_options
 from envs.workload import Workload, prepare
 from eval.plots import Painter
-from eval.tables import console, show, write_csv
+from eval.tables import show, write_csv
 from traces.read import FORMATS, read_trace
 
 EXAMPLES = """
@@ -100,11 +101,6 @@ def main() -> None:
     tell(f"picture: {picture}")
 
 
-def tell(text: str) -> None:
-    """Print a line as it is: names in a trace may look like markup."""
-    console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
-
-
 def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:
     """Read the trace and make it ready for the cluster, telling what was left out and why."""
     cluster = find_cluster(config.cluster)
@@ -113,7 +109,7 @@ def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:
         raise ConfigError(f"cluster {cluster.name} has no trace of its own; want --workload FILE")
     if not config.workload and config.cluster in CLUSTERS:
         path = str(Path(__file__).resolve().parent.parent / path)
-        tell(f"note: {Path(path).name} is a calibrated sample, not the real trace; --workload FILE takes a real one")
+        tell(f"note: {Path(path).name} is one of our calibrated samples, not a real trace; --workload FILE takes one")
     trace = read_trace(path, config.format, config.skip_bad_rows)
     if config.max_jobs < 0:
         raise ConfigError(f"--max_jobs {config.max_jobs}: want a number > 0, or 0 for all")

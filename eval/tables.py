@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from berth.console import console
 from envs.metrics import METRICS, summarize
 from envs.sim.simulator import Schedule
 
@@ -33,12 +33,6 @@ IMPORTANCE = (
     "wait_median", "fragmentation", "makespan", "load_imbalance", "throughput",
 )  # fmt: skip
 """Which columns stay where the terminal is narrow."""
-
-
-def console() -> Console:
-    """A console that does not squeeze tables when its output goes to a file."""
-    wide = Console()
-    return wide if wide.is_terminal else Console(width=180)
 
 
 def show(schedules: Sequence[Schedule], title: str) -> None:

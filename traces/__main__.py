@@ -1,29 +1,21 @@
 """python -m traces: describe, convert, compare, validate, fit or generate traces."""
 
-import dataclasses
 import math
-import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.markup import escape
-from rich.progress import Progress, track
-from rich.table import Table
+from rich.progress import track
 
-from berth.commandline import argument, nearest, option, parse, printable, run, writable_file, writable_folder
+from berth.commandline import argument, nearest, option, parse, run, writable_file
+from berth.console import console, show_rows, tell
 from berth.errors import ConfigError
-from eval.tables import console
-from traces.generate import RECIPES
-from traces.parametric import ARRIVALS, RUN_TIMES, SYNTHETIC, Shape, generate_parametric
-from traces.read import FORMATS, read_trace
-from traces.table import MOST_GPUS
+from traces.files import FORMAT, SKIP, read_told, write_told
+from traces.making import Fit, Generate, Samples, fit, generate, samples
+from traces.read import FORMATS
 from traces.trace import Trace, counted
-
-FORMAT = f"format of the trace; default: recognised from its content; one of {', '.join(FORMATS)}"
-SKIP = "leave malformed rows out and list them, instead of stopping"
 
 
 @dataclass(frozen=True)
@@ -41,15 +33,15 @@ def describe(config: Describe) -> None:
     from traces.describe import describe as sections
 
     picture = writable_file("--plot", config.plot, ".png") if config.plot else None
-    trace = _read(config.file, config.format, config.skip_bad_rows)
+    trace = read_told(config.file, config.format, config.skip_bad_rows)
     for section in sections(trace):
         if section.rows:
-            _show(section.title, section.header, section.rows)
+            show_rows(section.title, section.header, section.rows)
     if picture:
         from eval.trace_plots import draw_trace
 
         draw_trace(trace, picture)
-        _tell(f"picture: {picture}")
+        tell(f"picture: {picture}")
 
 
 @dataclass(frozen=True)
@@ -69,7 +61,7 @@ def convert(config: Convert) -> None:
     out = writable_file("-o", config.out, ".csv", ".parquet")
     if out.exists() and Path(config.file).exists() and out.samefile(config.file):
         raise ConfigError(f"-o {out}: that is the file to be read, want another")
-    _write(_read(config.file, config.format, config.skip_bad_rows), out)
+    write_told(read_told(config.file, config.format, config.skip_bad_rows), out)
 
 
 @dataclass(frozen=True)
@@ -100,22 +92,22 @@ def compare(config: Compare) -> None:
     if not 0 <= config.load < float("inf"):
         raise ConfigError(f"--load {config.load}: want a number > 0, or 0 for the traces' own arrivals")
     cluster = find_cluster(config.cluster) if config.cluster else None
-    a, b = (_read(file, config.format, config.skip_bad_rows) for file in (config.a, config.b))
+    a, b = (read_told(file, config.format, config.skip_bad_rows) for file in (config.a, config.b))
     if config.trim:
         a, b = (_trimmed(trace) for trace in (a, b))
     rows = likeness(a, b)
     header = ("figure", Path(a.name).name, Path(b.name).name, "distance")
-    _show("How far apart", header, [(row.what, *(_figure(value) for value in row[1:])) for row in rows])
+    show_rows("How far apart", header, [(row.what, *(_figure(value) for value in row[1:])) for row in rows])
     if cluster:
         table = _waits(config, cluster, a, b)
         rule = f"strict, load {config.load:g}, {config.windows} windows of {config.window:,}"
-        _show(f"Mean wait on {config.cluster}, {rule}",
+        show_rows(f"Mean wait on {config.cluster}, {rule}",
               ("", Path(a.name).name, Path(b.name).name, "A over B"), table)  # fmt: skip
     if picture:
         from eval.trace_plots import draw_comparison
 
         draw_comparison(a, b, rows, picture)
-        _tell(f"picture: {picture}")
+        tell(f"picture: {picture}")
 
 
 def _trimmed(trace: Trace) -> Trace:
@@ -123,7 +115,7 @@ def _trimmed(trace: Trace) -> Trace:
     from traces.fit import lead_in
 
     first = lead_in(trace.submit)
-    _tell(f"{trace.name}: {counted(first, 'job')} of thin first days left out")
+    tell(f"{trace.name}: {counted(first, 'job')} of thin first days left out")
     return trace.select(slice(first, None))
 
 
@@ -179,194 +171,14 @@ def validate(config: Validate) -> None:
     if not config.cluster:
         raise ConfigError(f"validate: want --cluster with one of {', '.join(CLUSTERS)}, or a file (docs/clusters.md)")
     cluster = find_cluster(config.cluster)
-    trace = _read(config.file, config.format, config.skip_bad_rows)
+    trace = read_told(config.file, config.format, config.skip_bad_rows)
     found = findings(trace, cluster, config.topology)
     topology = config.topology or cluster.default_topology
-    _show(f"{Path(trace.name).name} on {cluster.name} {topology}", ("", "what", "found"), [tuple(one) for one in found])
+    show_rows(
+        f"{Path(trace.name).name} on {cluster.name} {topology}", ("", "what", "found"), [tuple(one) for one in found]
+    )
     if any(one.level == "contradiction" for one in found):
         sys.exit(1)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What `fit` takes."""
-
-    file: str = argument("trace file, plain or .gz", "FILE")
-    out: str = option("", "where the recipe goes", metavar="RECIPE.json", short="-o")
-    tries: int = option(60, "trials for what no single statistic gives (users, likeness of their jobs); 0 = none")
-    vcs: str = option("", "GPUs of virtual clusters, for a trace without them: vcA:64,vcB:32", metavar="NAME:N,...")
-    gpu_types: str = option("", "shares of jobs by GPU type, small jobs' first: T4:0.2,V100:0.1", metavar="NAME:X,...")
-    format: str = option("", FORMAT, choices=tuple(FORMATS))
-    skip_bad_rows: bool = option(False, SKIP)
-
-
-def fit(config: Fit) -> None:
-    """Summarise a trace as a recipe to generate from: tables and shares, no rows of it."""
-    from traces.fit import ROUNDS
-    from traces.fit import fit as fitted
-    from traces.recipe import write_recipe
-    from traces.tune import tune
-
-    if not config.out:
-        raise ConfigError("fit: want -o RECIPE.json")
-    if config.tries < 0:
-        raise ConfigError(f"--tries {config.tries}: want a number >= 0")
-    out = writable_file("-o", config.out, ".json")
-    vcs, types = _shares("--vcs", config.vcs), _shares("--gpu_types", config.gpu_types)
-    if vcs and types:
-        raise ConfigError("--vcs and --gpu_types: want one of them")
-    trace = _read(config.file, config.format, config.skip_bad_rows)
-    with Progress(console=console(), transient=True) as bar:
-        task = bar.add_task("fitting", total=ROUNDS + config.tries)
-        recipe = fitted(trace, out.stem, vcs, types, lambda: bar.advance(task))
-        if config.tries:
-            recipe = tune(recipe, trace, config.tries, progress=lambda: bar.advance(task))
-    write_recipe(recipe, out)
-    _tell(f"{out}: a recipe of {len(trace):,} jobs; python -m traces generate --like {out} -o SAMPLE.csv")
-
-
-@dataclass(frozen=True)
-class Generate:
-    """What `generate` takes."""
-
-    like: str = option(
-        "synthetic", f"{', '.join(RECIPES)} (calibrated), synthetic (by the flags below), or RECIPE.json"
-    )
-    out: str = option("", "where to: the 19 columns, or .parquet", metavar="OUT.csv|parquet", short="-o")
-    jobs: int = option(20_000, "how many jobs")
-    seed: int = option(1, "seed of everything random")
-    arrival_mode: str = option(SYNTHETIC.arrival_mode, "how jobs arrive", choices=ARRIVALS)
-    gap: float = option(SYNTHETIC.gap, "s between arrivals on average")
-    burst_size: float = option(SYNTHETIC.burst_size, "jobs in a burst on average, with bursty arrivals")
-    burst_gap: float = option(SYNTHETIC.burst_gap, "s between the jobs of a burst on average")
-    daily_swing: float = option(
-        SYNTHETIC.daily_swing, "0: nights like days; 1: no arrivals at midnight, twice as many at noon"
-    )
-    run_time: str = option(SYNTHETIC.run_time, "distribution of run times", choices=tuple(RUN_TIMES))
-    median: float = option(SYNTHETIC.median, "s, median run time")
-    mean: float = option(SYNTHETIC.mean, "s, mean run time before the cut")
-    longest: float = option(SYNTHETIC.longest, "s, where run times are cut")
-    gpus: str = option(
-        ",".join(f"{size}:{share:g}" for size, share in SYNTHETIC.gpus.items()),
-        "GPUs with shares of jobs",
-        metavar="N:X,...",
-    )
-    correlation: float = option(SYNTHETIC.correlation, "of GPUs and run time, -1 to 1")
-    users: int = option(SYNTHETIC.users, "how many users, the first most active")
-    likeness: float = option(SYNTHETIC.likeness, "of the run times of a user's jobs, 0 to 1")
-    vcs: str = option("", "virtual clusters with shares of jobs", metavar="NAME:X,...")
-    gpu_types: str = option("", "GPU types with shares of jobs", metavar="NAME:X,...")
-
-
-def generate(config: Generate) -> None:
-    """Make a workload: like a real trace, from a recipe; or synthetic, from a few numbers."""
-    from traces.generate import generate as calibrated
-    from traces.recipe import read_recipe
-
-    if not config.out:
-        raise ConfigError("generate: want -o OUT.csv (the 19 columns) or -o OUT.parquet")
-    if not 2 <= config.jobs <= 10_000_000:
-        raise ConfigError(f"--jobs {config.jobs}: want a number from 2 to 10,000,000")
-    if config.seed < 0:
-        raise ConfigError(f"--seed {config.seed}: want a number >= 0")
-    out = writable_file("-o", config.out, ".csv", ".parquet")
-    if config.like == "synthetic":
-        _write(generate_parametric(_shape(config), config.jobs, config.seed, "synthetic"), out)
-        return
-    if config.like not in RECIPES and not config.like.endswith(".json"):
-        raise ConfigError(f"--like {config.like}: {nearest(config.like, ['synthetic', *RECIPES])}; or a RECIPE.json")
-    idle = [one.name for one in dataclasses.fields(Generate) if one.name not in ("like", "out", "jobs", "seed")]
-    idle = [name for name in idle if getattr(config, name) != getattr(Generate(), name)]
-    if idle:
-        raise ConfigError(f"--{idle[0]} does nothing with --like {config.like}: only --like synthetic takes it")
-    recipe = read_recipe(RECIPES.get(config.like, Path(config.like)))
-    _write(calibrated(recipe, config.jobs, config.seed, config.like), out)
-
-
-def _shape(config: Generate) -> Shape:
-    """The shape that the flags describe."""
-    sizes: dict[int, float] = {}
-    for word, share in _shares("--gpus", config.gpus).items():
-        if not word.isdecimal() or not 1 <= int(word) <= MOST_GPUS:
-            raise ConfigError(f"--gpus {config.gpus}: {word} is no number of GPUs, want 1:0.5,8:0.5")
-        sizes[int(word)] = share
-    named: dict[str, Any] = {
-        "gpus": sizes,
-        "vcs": _shares("--vcs", config.vcs),
-        "gpu_types": _shares("--gpu_types", config.gpu_types),
-    }
-    rest = {one.name: getattr(config, one.name) for one in dataclasses.fields(Shape) if one.name not in named}
-    return Shape(**named, **rest)
-
-
-def _shares(flag: str, words: str) -> dict[str, float]:
-    """Names with numbers > 0: a:1,b:0.5."""
-    shares: dict[str, float] = {}
-    for part in words.split(",") if words else []:
-        name, colon, number = part.rpartition(":")
-        try:
-            shares[name.strip()] = float(number)
-        except ValueError:
-            colon = ""
-        if not colon or not name.strip() or not 0 < shares[name.strip()] < float("inf"):
-            raise ConfigError(f"{flag} {words}: {part!r}, want names with numbers > 0 like a:1,b:0.5")
-    return shares
-
-
-@dataclass(frozen=True)
-class Samples:
-    """What `samples` takes."""
-
-    out: str = option("GPU_Traces", "folder to write to", metavar="DIR")
-
-
-def samples(config: Samples) -> None:
-    """Write the samples that ship in GPU_Traces/, byte for byte."""
-    from traces.generate import SAMPLES, sample
-
-    folder = writable_folder("--out", config.out)
-    for cluster, (file, _) in SAMPLES.items():
-        _write(sample(cluster), folder / file)
-
-
-def _read(file: str, form: str, skip_bad_rows: bool) -> Trace:
-    """Read a trace, and tell how."""
-    with console().status(f"reading {escape(file)}"):
-        trace = read_trace(file, form, skip_bad_rows)
-    for sentence in trace.sentences():
-        _tell(sentence)
-    return trace
-
-
-def _write(trace: Trace, out: Path) -> None:
-    """Write a trace by the name's ending; the file is there whole or not at all."""
-    from traces.formatted import write
-    from traces.parquet import write_parquet
-
-    begun = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
-        (write_parquet if out.suffix == ".parquet" else write)(trace, begun)
-        begun.replace(out)
-    except OSError as trouble:
-        raise ConfigError(f"{out}: {trouble.strerror}, want a place that can be written to") from None
-    finally:
-        begun.unlink(missing_ok=True)
-    _tell(f"{out}: {counted(len(trace), 'job')}")
-
-
-def _tell(text: str) -> None:
-    console().print(printable(text), markup=False, highlight=False, soft_wrap=True)
-
-
-def _show(title: str, header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print a table; columns of numbers stand to the right."""
-    table = Table(title=escape(title), title_justify="left", header_style="")
-    for i, name in enumerate(header):
-        numbers = i > 0 and all(row[i][:1].isdigit() or row[i][:1] in "-+" for row in rows)
-        table.add_column(escape(name), justify="right" if numbers else "left")
-    for row in rows:
-        table.add_row(*(escape(printable(word)) for word in row))
-    console().print(table)
 
 
 def _figure(value: float | None) -> str:
@@ -396,10 +208,10 @@ def main() -> None:
     """Run the subcommand that is named first."""
     name = sys.argv[1] if len(sys.argv) > 1 else "--help"
     if name in ("-h", "--help"):
-        _tell(f"{__doc__}\n")
+        tell(f"{__doc__}\n")
         for known, command in COMMANDS.items():
-            _tell(f"  python -m traces {known:<10} {(command.act.__doc__ or '').splitlines()[0]}")
-        _tell("\npython -m traces COMMAND --help tells more; docs/formats.md has every format.")
+            tell(f"  python -m traces {known:<10} {(command.act.__doc__ or '').splitlines()[0]}")
+        tell("\npython -m traces COMMAND --help tells more; docs/formats.md has every format.")
         return
     if name not in COMMANDS:
         raise ConfigError(f"{name}: {nearest(name, COMMANDS)}")

@@ -18,7 +18,7 @@ RECIPES = {name: Path(__file__).parent / "recipes" / f"{name}.json" for name in 
 
 SAMPLES = {
     "philly": ("Philly_Formatted_withGPUType.csv", 17),
-    "helios": ("Helios_Formatted_withGPUType.csv", 9),
+    "helios": ("Helios_Formatted_withGPUType.csv", 1),
     "alibaba": ("Alibaba_Formatted_withGPUType.csv", 7),
     "synthetic": ("synthetic_trace.csv", 1),
 }
@@ -28,7 +28,7 @@ SAMPLE_JOBS = 20_000
 
 TYPE_NOISE = 0.3
 TYPE_BY_RUN_TIME = 0.2
-"""How the GPU type of a session follows from its GPUs (1), its run time, and chance."""
+"""How a session's GPU type follows from its run time, and from chance; its GPUs weigh 1."""
 
 
 def sample(cluster: str) -> Trace:
@@ -117,9 +117,9 @@ def _by_work(
 def _by_size(
     types: dict[str, float], session: np.ndarray, work: np.ndarray, gpus: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """GPU types with exact shares of the jobs; sessions of large, long jobs tend to the types that stand last.
+    """GPU types with exact shares of the jobs; sessions of large, long jobs tend to the last two types.
 
-    Between the first two types, and between the last two, chance decides.
+    Between these two, and among the others, chance decides.
     """
     names, share = np.array(list(types)), np.array(list(types.values()))
     share = share / share.sum()
@@ -127,9 +127,8 @@ def _by_size(
     size = np.bincount(session, weights=np.log(gpus)) / count
     length = np.bincount(session, weights=np.log(work / gpus)) / count
     score = size + TYPE_BY_RUN_TIME * length + TYPE_NOISE * rng.standard_normal(len(count))
-    low, high = np.quantile(score[session], [share[:2].sum(), max(share[:2].sum(), share[:-2].sum())])
-    by_chance = rng.random(len(count))
-    score = np.where(score < low, low - by_chance, np.where(score > high, high + by_chance, score))
+    large = score > np.quantile(score[session], share[:-2].sum()) if len(names) > 2 else np.zeros(len(count), bool)
+    score = large + rng.random(len(count))
     ends = np.rint(np.cumsum(share) * len(session))
     place = np.empty(len(session), np.int64)
     place[np.lexsort((session, score[session]))] = np.searchsorted(ends, np.arange(len(session)), side="right")
