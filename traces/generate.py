@@ -19,7 +19,7 @@ RECIPES = {name: Path(__file__).parent / "recipes" / f"{name}.json" for name in 
 SAMPLES = {
     "philly": ("Philly_Formatted_withGPUType.csv", 17),
     "helios": ("Helios_Formatted_withGPUType.csv", 1),
-    "alibaba": ("Alibaba_Formatted_withGPUType.csv", 7),
+    "alibaba": ("Alibaba_Formatted_withGPUType.csv", 13),
     "synthetic": ("synthetic_trace.csv", 1),
 }
 """The sample that ships for each cluster: its file, and the seed it is made with."""
