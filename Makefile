@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test check format bench clean
+.PHONY: help setup demo test check format bench results clean
 
 help:            ## say what can be made
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ format: setup    ## put every file into the house's format
 
 bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/speed.py
+
+results: setup   ## the long experiments: calibrated samples against the real traces, seed by seed
+	$(BIN)/python benchmarks/calibrate.py --seeds 40
 
 clean:           ## remove what can be made again
 	rm -rf $(VENV) .numba_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

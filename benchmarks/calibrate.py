@@ -68,7 +68,7 @@ def wait_figures(cluster: str) -> Callable[[Trace], dict[str, float]]:
 def fit_recipe(cluster: str, trace: Trace, tries: int) -> None:
     """Fit one recipe, and write it."""
     with Progress(console=console(), transient=True) as bar:
-        task = bar.add_task(cluster, total=ROUNDS + tries)
+        task = bar.add_task(cluster, total=ROUNDS + tries + 1)
 
         def _step() -> None:
             bar.advance(task)

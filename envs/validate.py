@@ -74,6 +74,8 @@ def _oversize(trace: Trace, fits: np.ndarray) -> Finding:
 
 def _demand(trace: Trace, pools: tuple[Pool, ...], pool: np.ndarray, gpus: np.ndarray, total: int) -> list[Finding]:
     load = offered_load(trace, total)
+    if not np.isfinite(load):
+        return [Finding("note", "demand", "all jobs arrive in one second: no load can be told")]
     level = "note" if load > 1 else "ok"
     found = [
         Finding(

@@ -65,7 +65,7 @@ def draw_comparison(a: Trace, b: Trace, rows: list[Likeness], path: Path) -> Non
         _cdf(gaps, np.diff(trace.submit), label=label, linestyle=style)
         hours.stairs(100 * hours_of_day(trace), np.arange(25), baseline=None, linestyle=style, label=label)
     _seconds(run_times, max(a.run_time.max(), b.run_time.max()), "Run time, by GPUs too")
-    _seconds(gaps, max(np.diff(a.submit).max(), np.diff(b.submit).max()), "Inter-arrival time")
+    _seconds(gaps, max(float(np.diff(trace.submit).max(initial=0)) for trace in (a, b)), "Inter-arrival time")
     hours.set(xlabel="hour of day", ylabel="% of jobs", title="Hour of day", ylim=(0, None))
     hours.legend(fontsize=8)
     shown = [row for row in rows if row.what.startswith("rank correlation")]
@@ -103,6 +103,8 @@ def _canvas(columns: int = 2) -> tuple[Any, Any]:
 
 def _cdf(axis: Any, values: np.ndarray, **style: Any) -> None:
     """The share of values up to each one, drawn through a thousand quantiles."""
+    if not len(values):
+        return
     share = np.linspace(0, 1, 1000)
     axis.plot(np.maximum(np.quantile(values, share), 0.5), share, **style)
 

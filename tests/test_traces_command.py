@@ -141,6 +141,20 @@ def test_centuries_are_drawn_in_a_moment(tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+def test_one_job_is_drawn(tmp_path):
+    write(make_trace([0], [5], [1]), tmp_path / "one.csv")
+    done = run("compare", tmp_path / "one.csv", SAMPLE, "--plot", tmp_path / "p.png")
+    assert done.returncode == 0, done.stderr
+
+
+def test_thin_first_days_can_be_left_out(tmp_path):
+    days = [0, 86400.0] + [86400 * 5 + 600.0 * i for i in range(500)]
+    write(make_trace(days, [60] * 502, [1] * 502), tmp_path / "t.csv")
+    done = run("compare", "--trim", tmp_path / "t.csv", tmp_path / "t.csv")
+    assert done.returncode == 0, done.stderr
+    assert "2 jobs of thin first days left out" in done.stdout
+
+
 def test_waits_of_nothing(tmp_path):
     words = ("--cluster", "philly", "--load", 0.01, "--windows", 2, "--window", 100)
     done = run("compare", SAMPLE, SAMPLE, *words)
@@ -299,7 +313,7 @@ def test_mistakes_are_answered_in_one_line(words, message):
 def test_help():
     done = run("--help")
     assert done.returncode == 0
-    for command in ("describe", "convert", "compare", "validate"):
+    for command in ("describe", "convert", "compare", "validate", "fit", "generate", "samples"):
         assert f"python -m traces {command}" in done.stdout
         assert "--" in run(command, "--help").stdout
 

@@ -72,8 +72,8 @@ def rank_correlation(a: np.ndarray, b: np.ndarray) -> float | None:
     return float(spearmanr(a, b).statistic)
 
 
-def history(trace: Trace, columns: tuple[str, ...]) -> float | None:
-    """Rank correlation of run times with the mean run time of the last ten jobs alike in some columns.
+def history(trace: Trace, columns: tuple[str, ...], most: int = HISTORY) -> float | None:
+    """Rank correlation of run times with the mean run time of the last jobs (ten, or so many) alike in some columns.
 
     Last in order of submission, whether they have ended or not. None where the trace lacks a column.
     """
@@ -87,7 +87,7 @@ def history(trace: Trace, columns: tuple[str, ...]) -> float | None:
         group = np.unique(group * (int(codes.max()) + 1) + codes, return_inverse=True)[1]
         if column.dtype == object:
             known &= column != str(MISSING)
-    mean = last_mean(group, trace.run_time, HISTORY)
+    mean = last_mean(group, trace.run_time, most)
     told = known & ~np.isnan(mean)
     return rank_correlation(mean[told], trace.run_time[told])
 

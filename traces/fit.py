@@ -54,17 +54,23 @@ def fit(
     Days at its beginning with hardly a job are left out of what is counted over time. Raises ConfigError for a trace
     that is too short.
     """
-    if len(trace) < FEWEST_JOBS or float(np.ptp(trace.submit)) < 2 * 86400:
-        raise ConfigError(f"{trace.name}: {len(trace):,} jobs, want {FEWEST_JOBS:,} or more over at least two days")
+    days = float(np.ptp(trace.submit)) / 86400
+    if len(trace) < FEWEST_JOBS or days < 2:
+        found = f"{len(trace):,} jobs over {days:,.1f} days"
+        raise ConfigError(f"{trace.name}: {found}, want {FEWEST_JOBS:,} or more over at least two days")
     noise = stream(0, "smear whole seconds")
     first = lead_in(trace.submit)
     submit, gap = trace.submit[first:], np.diff(trace.submit[first:], prepend=trace.submit[first])
-    kinds, kind = _kinds(trace.gpus, None if vcs or gpu_types else trace.vc)
+    pool_by = (
+        "" if vcs or gpu_types else "vc" if trace.vc is not None else "gpu_type" if trace.gpu_type is not None else ""
+    )
+    kinds, kind = _kinds(trace.gpus, getattr(trace, pool_by) if pool_by else None)
     table_of, tables, steady, score = _tables(kinds, kind, trace.run_time, noise)
     recipe = Recipe(
         name=name,
         source_jobs=len(trace),
         start=int(submit[0] % 86400),
+        pool_by=pool_by,
         kinds=kinds,
         table_of=table_of,
         tables=tables,
@@ -83,18 +89,16 @@ def fit(
 
 def lead_in(submit: np.ndarray) -> int:
     """The first job of the first day with at least a tenth of the usual number of jobs."""
-    day = ((submit - submit[0]) // 86400).astype(int)
-    count = np.bincount(day)
-    usual = np.median(count[count > 0])
-    return int(np.searchsorted(day, np.argmax(count >= usual / 10)))
+    _, first, count = np.unique((submit - submit[0]) // 86400, return_index=True, return_counts=True)
+    return int(first[np.argmax(count >= np.median(count) / 10)])
 
 
-def _kinds(gpus: np.ndarray, vc: np.ndarray | None) -> tuple[list[list[Any]], np.ndarray]:
-    """All pairs of GPUs and VC there are, with their shares, and the kind of every job."""
+def _kinds(gpus: np.ndarray, pool: np.ndarray | None) -> tuple[list[list[Any]], np.ndarray]:
+    """All pairs of GPUs and pool there are, with their shares, and the kind of every job."""
     names = np.zeros(len(gpus), np.int64)
     different = np.array([""])
-    if vc is not None:
-        different, names = np.unique(vc.astype(str), return_inverse=True)
+    if pool is not None:
+        different, names = np.unique(pool.astype(str), return_inverse=True)
     pairs, kind = np.unique(gpus.astype(np.int64) * len(different) + names, return_inverse=True)
     share = np.bincount(kind) / len(kind)
     split = [(int(pair) // len(different), str(different[int(pair) % len(different)])) for pair in pairs]
@@ -154,6 +158,8 @@ def _remembered(recipe: Recipe, gap: np.ndarray, rounds: int = 5) -> Recipe:
     """Scale the memory of arrivals until neighbouring gaps correlate as in the trace: tables by hours weaken it."""
     from scipy.stats import spearmanr
 
+    if np.ptp(gap[1:]) == 0:
+        return recipe
     wanted = spearmanr(gap[2:], gap[1:-1]).statistic
     for number in range(rounds):
         made = np.diff(arrivals(recipe, TRIAL_JOBS, stream(number, "memory of arrivals")))

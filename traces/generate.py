@@ -92,8 +92,7 @@ def _pools(
         return "vc", _by_work(recipe.vcs, made.session, work, gpus, rng)
     if recipe.gpu_types:
         return "gpu_type", _by_size(recipe.gpu_types, made.session, work, gpus, rng)
-    names = np.array([kind[1] for kind in recipe.kinds])[made.kind]
-    return ("vc" if (names != "").any() else ""), names
+    return recipe.pool_by, np.array([kind[1] for kind in recipe.kinds])[made.kind]
 
 
 def _by_work(
@@ -117,7 +116,7 @@ def _by_work(
 def _by_size(
     types: dict[str, float], session: np.ndarray, work: np.ndarray, gpus: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
-    """GPU types with exact shares of the jobs; sessions of large, long jobs tend to the last two types.
+    """GPU types with exact shares of the jobs; sessions of large, long jobs tend to the last two (of two, the last).
 
     Between these two, and among the others, chance decides.
     """
@@ -127,7 +126,8 @@ def _by_size(
     size = np.bincount(session, weights=np.log(gpus)) / count
     length = np.bincount(session, weights=np.log(work / gpus)) / count
     score = size + TYPE_BY_RUN_TIME * length + TYPE_NOISE * rng.standard_normal(len(count))
-    large = score > np.quantile(score[session], share[:-2].sum()) if len(names) > 2 else np.zeros(len(count), bool)
+    few = 2 if len(names) > 2 else 1
+    large = score > np.quantile(score[session], share[:-few].sum())
     score = large + rng.random(len(count))
     ends = np.rint(np.cumsum(share) * len(session))
     place = np.empty(len(session), np.int64)

@@ -5,16 +5,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.progress import Progress
 
 from berth.commandline import argument, nearest, option, writable_file, writable_folder
-from berth.console import console, tell
+from berth.console import console, show_rows, tell
 from berth.errors import ConfigError
+from traces.compare import compare
 from traces.files import FORMAT, SKIP, read_told, write_told
-from traces.generate import RECIPES
+from traces.generate import RECIPES, SAMPLE_JOBS, SAMPLES, sample
+from traces.generate import generate as calibrated
 from traces.parametric import ARRIVALS, RUN_TIMES, SYNTHETIC, Shape, generate_parametric
 from traces.read import FORMATS
-from traces.table import MOST_GPUS
+from traces.recipe import LONGEST_GAP, Recipe, read_recipe, write_recipe
+from traces.table import MOST, MOST_GPUS
+from traces.trace import Trace, counted
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,6 @@ def fit(config: Fit) -> None:
     """Summarise a trace as a recipe to generate from: tables and shares, no rows of it."""
     from traces.fit import ROUNDS
     from traces.fit import fit as fitted
-    from traces.recipe import write_recipe
     from traces.tune import tune
 
     if not config.out:
@@ -47,12 +51,25 @@ def fit(config: Fit) -> None:
         raise ConfigError("--vcs and --gpu_types: want one of them")
     trace = read_told(config.file, config.format, config.skip_bad_rows)
     with Progress(console=console(), transient=True) as bar:
-        task = bar.add_task("fitting", total=ROUNDS + config.tries)
+        task = bar.add_task("fitting", total=ROUNDS + config.tries + bool(config.tries))
         recipe = fitted(trace, out.stem, vcs, types, lambda: bar.advance(task))
         if config.tries:
             recipe = tune(recipe, trace, config.tries, progress=lambda: bar.advance(task))
     write_recipe(recipe, out)
+    _judge(recipe, trace)
     tell(f"{out}: a recipe of {len(trace):,} jobs; python -m traces generate --like {out} -o SAMPLE.csv")
+
+
+def _judge(recipe: Recipe, trace: Trace) -> None:
+    """Show how near a sample of the recipe is to the trace; what is not like it is for the user to judge."""
+    rows = [
+        (row.what, *("-" if value is None else f"{value:,.3f}" for value in row[1:]))
+        for row in compare(calibrated(recipe, min(len(trace), SAMPLE_JOBS), 1, "a sample"), trace)
+    ]
+    show_rows("A sample of the recipe against the trace", ("figure", "sample", "trace", "distance"), rows)
+    cut = int(np.count_nonzero(np.diff(trace.submit) > LONGEST_GAP))
+    if cut:
+        tell(f"note: {counted(cut, 'gap')} of over {LONGEST_GAP / 3600:g} h cut to that")
 
 
 @dataclass(frozen=True)
@@ -90,9 +107,6 @@ class Generate:
 
 def generate(config: Generate) -> None:
     """Make a workload: like a real trace, from a recipe; or synthetic, from a few numbers."""
-    from traces.generate import generate as calibrated
-    from traces.recipe import read_recipe
-
     if not config.out:
         raise ConfigError("generate: want -o OUT.csv (the 19 columns) or -o OUT.parquet")
     if not 2 <= config.jobs <= 10_000_000:
@@ -101,6 +115,7 @@ def generate(config: Generate) -> None:
         raise ConfigError(f"--seed {config.seed}: want a number >= 0")
     out = writable_file("-o", config.out, ".csv", ".parquet")
     if config.like == "synthetic":
+        _refuse_idle(config)
         write_told(generate_parametric(_shape(config), config.jobs, config.seed, "synthetic"), out)
         return
     if config.like not in RECIPES and not config.like.endswith(".json"):
@@ -111,6 +126,21 @@ def generate(config: Generate) -> None:
         raise ConfigError(f"--{idle[0]} does nothing with --like {config.like}: only --like synthetic takes it")
     recipe = read_recipe(RECIPES.get(config.like, Path(config.like)))
     write_told(calibrated(recipe, config.jobs, config.seed, config.like), out)
+    tell(f"note: a calibrated sample, made from a recipe of {recipe.source_jobs:,} jobs; not a real trace")
+
+
+def _refuse_idle(config: Generate) -> None:
+    """Raise ConfigError for a flag that was given and cannot act."""
+    idle = {
+        "burst_size": config.arrival_mode == "poisson",
+        "burst_gap": config.arrival_mode == "poisson",
+        "median": config.run_time == "exponential",
+        "likeness": config.users == 0,
+    }
+    why = {"median": "--run_time exponential", "likeness": "--users 0"}
+    for name, is_idle in idle.items():
+        if is_idle and getattr(config, name) != getattr(Generate(), name):
+            raise ConfigError(f"--{name} does nothing with {why.get(name, '--arrival_mode poisson')}")
 
 
 def _shape(config: Generate) -> Shape:
@@ -135,11 +165,14 @@ def _shares(flag: str, words: str) -> dict[str, float]:
     for part in words.split(",") if words else []:
         name, colon, number = part.rpartition(":")
         try:
-            shares[name.strip()] = float(number)
+            share = float(number)
         except ValueError:
-            colon = ""
-        if not colon or not name.strip() or not 0 < shares[name.strip()] < float("inf"):
+            share = 0.0
+        if not colon or not name.strip() or not 0 < share <= MOST:
             raise ConfigError(f"{flag} {words}: {part!r}, want names with numbers > 0 like a:1,b:0.5")
+        if name.strip() in shares:
+            raise ConfigError(f"{flag} {words}: {name.strip()} stands there twice, want it once")
+        shares[name.strip()] = share
     return shares
 
 
@@ -152,8 +185,9 @@ class Samples:
 
 def samples(config: Samples) -> None:
     """Write the samples that ship in GPU_Traces/, byte for byte."""
-    from traces.generate import SAMPLES, sample
-
+    if not config.out:
+        raise ConfigError("samples: want --out DIR")
     folder = writable_folder("--out", config.out)
     for cluster, (file, _) in SAMPLES.items():
         write_told(sample(cluster), folder / file)
+    tell("note: these are calibrated samples, not the real traces (GPU_Traces/README.md)")

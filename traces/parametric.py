@@ -7,6 +7,7 @@ import numpy as np
 
 from berth.errors import ConfigError
 from berth.streams import stream
+from traces.table import MOST
 from traces.trace import Trace
 
 ARRIVALS = ("poisson", "bursty")
@@ -64,7 +65,7 @@ def generate_parametric(shape: Shape, jobs: int, seed: int, name: str = "generat
         name=name,
         format="generated",
         job_id=np.arange(1, jobs + 1),
-        submit=np.floor(_arrivals(shape, rng["gap"], jobs)),
+        submit=np.maximum(np.floor(_arrivals(shape, rng["gap"], jobs)), 0),
         run_time=np.clip(np.round(run_time), 1, shape.longest),
         gpus=sizes[_place(_normal_cdf(size_score), shares)],
         user=user,
@@ -75,17 +76,19 @@ def generate_parametric(shape: Shape, jobs: int, seed: int, name: str = "generat
 
 def _check(shape: Shape, jobs: int, name: str) -> None:
     """Raise ConfigError for what cannot be."""
+    bursty = shape.arrival_mode == "bursty"
     wrong = {
-        f"jobs {jobs}, want at least 1": jobs < 1,
+        f"jobs {jobs}, want at least 2": jobs < 2,
         f"median {shape.median} and mean {shape.mean}, want 0 < median <= mean": not 0 < shape.median <= shape.mean,
-        f"gap {shape.gap}, want a number > 0": not 0 < shape.gap < np.inf,
-        f"longest {shape.longest}, want a number >= 1": not shape.longest >= 1,
+        f"mean {shape.mean}, want a number <= {MOST:g}": not shape.mean <= MOST,
+        f"gap {shape.gap}, want a number > 0 with {jobs:,} gaps <= {MOST:g} s": not 0 < shape.gap * jobs < MOST / 10,
+        f"longest {shape.longest}, want a number from 1 to {MOST:g}": not 1 <= shape.longest <= MOST,
         f"correlation {shape.correlation}, want a number from -1 to 1": not -1 <= shape.correlation <= 1,
         f"likeness {shape.likeness}, want a number from 0 to 1": not 0 <= shape.likeness <= 1,
         f"daily_swing {shape.daily_swing}, want a number from 0 to 1": not 0 <= shape.daily_swing <= 1,
-        f"burst_size {shape.burst_size}, want a number >= 1": not 1 <= shape.burst_size < np.inf,
-        f"burst_gap {shape.burst_gap}, want a number from 0 to gap": not 0 <= shape.burst_gap <= shape.gap,
-        f"users {shape.users}, want a number >= 0": shape.users < 0,
+        f"burst_size {shape.burst_size}, want a number from 1 to jobs": bursty and not 1 <= shape.burst_size <= jobs,
+        f"burst_gap {shape.burst_gap}, want a number from 0 to gap": bursty and not 0 <= shape.burst_gap <= shape.gap,
+        f"users {shape.users}, want a number from 0 to 1,000,000": not 0 <= shape.users <= 1_000_000,
         "gpus is empty, want sizes with their shares": not shape.gpus,
     }
     for text, is_so in wrong.items():

@@ -2,13 +2,16 @@
 
 import dataclasses
 import json
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from berth.errors import TraceError
+from berth.errors import ConfigError, TraceError
+from traces.table import MOST, MOST_GPUS
 
 LEVELS = np.unique(np.round(np.concatenate([
     [0.0, 0.005, 0.01, 0.985, 0.99, 0.993, 0.996, 0.998, 0.999, 0.9995, 0.9998, 1.0], np.linspace(0.02, 0.98, 49),
@@ -42,16 +45,17 @@ NEAR = 60
 
 @dataclass(frozen=True)
 class Recipe:
-    """A trace's summary statistics; `kinds` are pairs of GPU count and virtual cluster ("" where there are none)."""
+    """A trace's summary statistics; `kinds` are pairs of GPU count and pool ("" where the trace names none)."""
 
     name: str
     source_jobs: int  # jobs of the trace it was fitted to
     start: int  # s after midnight of its first job
+    pool_by: str  # the column that names a job's pool: vc, gpu_type, or "" for none
     hours: list[float]  # (24,) share of jobs in each hour of the day
     gaps: list[list[float]]  # (24, gap levels) s, quantiles by the hour of the job before
     memory: list[float]  # (spans,) weights in the latent process of arrivals
     arrays: dict[str, Any]  # per_job: how often many jobs come in one second; sizes: deciles of how many
-    kinds: list[list[Any]]  # (kinds, 3) GPUs, VC, share of jobs
+    kinds: list[list[Any]]  # (kinds, 3) GPUs, pool, share of jobs
     table_of: list[int]  # (kinds,) which table of run times a kind has
     tables: list[list[float]]  # (tables, levels) s
     steady: list[float]  # (tables,) correlation of neighbouring run times within a table
@@ -86,8 +90,15 @@ def intensity(gap: np.ndarray) -> np.ndarray:
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write a recipe as JSON."""
-    path.write_text(json.dumps(dataclasses.asdict(recipe), separators=(",", ":")).replace('],"', '],\n"') + "\n")
+    """Write a recipe as JSON, whole or not at all."""
+    begun = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        begun.write_text(json.dumps(dataclasses.asdict(recipe), separators=(",", ":")).replace('],"', '],\n"') + "\n")
+        begun.replace(path)
+    except OSError as trouble:
+        raise ConfigError(f"{path}: {trouble.strerror}, want a place that can be written to") from None
+    finally:
+        begun.unlink(missing_ok=True)
 
 
 def read_recipe(path: Path) -> Recipe:
@@ -96,7 +107,7 @@ def read_recipe(path: Path) -> Recipe:
         data = json.loads(path.read_text())
     except FileNotFoundError:
         raise TraceError(f"{path}: no such file") from None
-    except (OSError, ValueError) as trouble:
+    except (OSError, ValueError, RecursionError) as trouble:
         raise TraceError(f"{path}: no JSON ({str(trouble)[:60]}), want what python -m traces fit wrote") from None
     fields = {one.name for one in dataclasses.fields(Recipe)}
     if not isinstance(data, dict) or set(data) != fields:
@@ -108,17 +119,61 @@ def read_recipe(path: Path) -> Recipe:
 
 
 def _check(recipe: Recipe, path: Path) -> None:
-    """Raise TraceError where a table has not the shape that it should have."""
-    kinds, bins = len(recipe.kinds), len(recipe.edges) + 1
-    shapes: dict[str, tuple[int, ...]] = {
-        "hours": (24,), "gaps": (24, len(GAP_LEVELS)), "memory": (len(SPANS),), "kinds": (kinds, 3),
-        "table_of": (kinds,), "tables": (len(recipe.steady), len(LEVELS)), "fresh": (bins, kinds), "level": (bins, 2),
-        "holds": (CLASSES, len(GAP_EDGES) + 1), "takes_up": (CLASSES,), "lift": (CLASSES,),
-    }  # fmt: skip
-    for name, shape in shapes.items():
+    """Raise TraceError at the first thing that generating could not bear."""
+    for name, sound in _wants(recipe).items():
         try:
-            found: tuple[int, ...] = np.shape(np.array(getattr(recipe, name), object))
-        except ValueError:
-            found = ()
-        if found != shape or 0 in shape:
-            raise TraceError(f"{path}: {name} has shape {found}, want {shape}, as python -m traces fit writes it")
+            good = sound(getattr(recipe, name))
+        except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError):
+            good = False
+        if not good:
+            shown = json.dumps(getattr(recipe, name))[:60]
+            raise TraceError(f"{path}: {name} = {shown}, want numbers as python -m traces fit writes them")
+
+
+def _wants(recipe: Recipe) -> dict[str, Callable[[Any], bool]]:
+    """What each field of a recipe must be."""
+    kinds, edges, tables = (
+        len(value) if isinstance(value, list) else 0 for value in (recipe.kinds, recipe.edges, recipe.steady)
+    )
+    bins = edges + 1
+    gap_bins = len(GAP_EDGES) + 1
+    chance = _within((), 0, 1)
+    return {
+        "name": lambda value: isinstance(value, str),
+        "source_jobs": lambda value: isinstance(value, int),
+        "start": lambda value: isinstance(value, int) and 0 <= value < 86400,
+        "pool_by": lambda value: value in ("", "vc", "gpu_type"),
+        "steady": _within((tables,), -1, 1),
+        "edges": _within((bins - 1,), -MOST, MOST),
+        "hours": lambda value: _within((24,), 0, 1)(value) and sum(value) > 0,
+        "gaps": _within((24, len(GAP_LEVELS)), -0.5, LONGEST_GAP + 1),
+        "memory": lambda value: _within((len(SPANS),), 0, 1)(value) and sum(value) <= 1,
+        "arrays": lambda value: chance(value["per_job"]) and all(0 < size <= 1e6 for size in value["sizes"]),
+        "kinds": lambda value: kinds > 0 and all(_is_kind(*one) for one in value) and sum(one[2] for one in value) > 0,
+        "table_of": lambda value: len(value) == kinds and all(isinstance(i, int) and 0 <= i < tables for i in value),
+        "tables": _within((tables, len(LEVELS)), -0.5, MOST),
+        "fresh": lambda value: _within((bins, kinds), 0, 1)(value) and all(sum(row) > 0 for row in value),
+        "level": _within((bins, 2), -100, 100),
+        "holds": _within((CLASSES, gap_bins), 0, 1),
+        "takes_up": _within((CLASSES,), 0, 1),
+        "lift": _within((CLASSES,), 1e-6, 1e6),
+        "drift": chance, "rejoin": chance, "returns": chance, "alike": chance, "unlike": chance,
+        "steadiness": _within((), 0, 100),
+        "users": lambda value: isinstance(value, int) and 1 <= value <= 1_000_000,
+        "vcs": lambda value: all(0 < size <= MOST_GPUS for size in value.values()),
+        "gpu_types": lambda value: all(0 < share <= MOST for share in value.values()) and not (value and recipe.vcs),
+    }  # fmt: skip
+
+
+def _within(shape: tuple[int, ...], low: float, high: float) -> Callable[[Any], bool]:
+    """Make the test of an array's shape and range."""
+
+    def _sound(value: Any) -> bool:
+        array = np.array(value, np.float64)
+        return array.shape == shape and bool(((array >= low) & (array <= high)).all()) and not isinstance(value, str)
+
+    return _sound
+
+
+def _is_kind(gpus: Any, pool: Any, share: Any) -> bool:
+    return isinstance(gpus, int) and 1 <= gpus <= MOST_GPUS and isinstance(pool, str) and 0 <= share <= 1

@@ -240,9 +240,9 @@ def _straight(text: str, separator: str, width: int) -> list[list[str]] | None:
     if separator == " " or '"' in text or ";" in text or width < 2:
         return None
     letters = np.frombuffer((text + "\n").encode(), np.uint8)
-    ends = np.flatnonzero(letters == ord("\n"))
-    marks = np.cumsum(letters == ord(separator), dtype=np.int32)[ends]
-    if (np.diff(marks, prepend=0) != width - 1).any():
+    ends = letters == ord("\n")
+    is_end = ends[(letters == ord(separator)) | ends]  # of each mark: is it a line's end?
+    if len(is_end) % width or not (is_end.reshape(-1, width) == (np.arange(width) == width - 1)).all():
         return None
     words = text.replace("\n", separator).split(separator)
     return [words[i::width] for i in range(width)]

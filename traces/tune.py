@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from berth.streams import stream
-from traces.compare import last_mean, rank_correlation
+from traces.compare import history, rank_correlation
 from traces.fit import lead_in
 from traces.generate import generate
 from traces.recipe import Recipe, intensity
@@ -73,22 +73,18 @@ def rounded(values: dict[str, float]) -> dict[str, Any]:
 
 def figures(trace: Trace) -> dict[str, float]:
     """What is compared: last-ten and last-one correlations by groups, correlations by lag, how work is spread."""
-    gpus = trace.gpus.astype(np.int64)
-    groups = {"all": np.zeros(len(trace), np.int64), "gpus": gpus}
+    groups: dict[str, tuple[str, ...]] = {"all": (), "gpus": ("gpus",)}
     if trace.vc is not None:
-        vc = np.unique(trace.vc.astype(str), return_inverse=True)[1]
-        groups |= {"vc": vc, "vc gpus": vc * 100_000 + gpus}
-    user = None if trace.user is None else np.unique(trace.user.astype(str), return_inverse=True)[1]
-    groups["user gpus"] = list(groups.values())[-1] if user is None else user * 100_000 + gpus
+        groups |= {"vc": ("vc",), "vc gpus": ("vc", "gpus")}
+    finest = list(groups.values())[-1]
+    groups["user gpus"] = finest if trace.user is None else ("user", "gpus")
     found: dict[str, float] = {}
-    for name, group in groups.items():
+    for name, columns in groups.items():
         for most in (10, 1):
-            mean = last_mean(group, trace.run_time, most)
-            told = ~np.isnan(mean)
-            found[f"last {most} {name}"] = rank_correlation(mean[told], trace.run_time[told]) or 0.0
+            found[f"last {most} {name}"] = history(trace, columns, most) or 0.0
     for lag in LAGS:
         found[f"lag {lag}"] = rank_correlation(trace.run_time[lag:], trace.run_time[:-lag]) or 0.0
-    work = trace.run_time * gpus
+    work = trace.run_time * trace.gpus
     thin = intensity(np.diff(trace.submit, prepend=trace.submit[0]))
     bins = np.searchsorted(np.quantile(thin, np.arange(1, 8) / 8), thin)
     for number in range(8):
@@ -101,18 +97,23 @@ def figures(trace: Trace) -> dict[str, float]:
 
 def unevenness(trace: Trace, hours: int) -> float:
     """Coefficient of variation of the work that arrives in each period, the first and the last left out."""
-    period = ((trace.submit - trace.submit[0]) // (3600 * hours)).astype(np.int64)
-    work = np.bincount(period, weights=trace.run_time * trace.gpus)[1:-1]
-    return float(work.std() / work.mean()) if len(work) > 1 and work.mean() > 0 else 0.0
+    period, place = np.unique((trace.submit - trace.submit[0]) // (3600 * hours), return_inverse=True)
+    work = np.bincount(place, weights=trace.run_time * trace.gpus)
+    inner = work[(period > 0) & (period < period[-1])]
+    count = int(period[-1]) - 1  # with those in which nothing arrives
+    if count < 2 or not inner.any():
+        return 0.0
+    mean = inner.sum() / count
+    return float(np.sqrt(max(0.0, (inner**2).sum() / count - mean**2)) / mean)
 
 
 def distance(a: dict[str, float], b: dict[str, float]) -> float:
     """Sum of squared differences of the figures that both have, weighted."""
     weight = {"last 10": 2.0, "last 1 ": 1.0, "lag": 0.7, "work": 1.5, "uneven": 1.5, "wait": 2.0}
     total = 0.0
-    for name in a.keys() & b.keys():
+    for name in sorted(a.keys() & b.keys()):
         if name == "last 1 user gpus":
-            continue  # no real trace that we have names users
+            continue  # where a trace names no users, that of its finest groups stands for the last ten alone
         total += next(part for key, part in weight.items() if name.startswith(key)) * (a[name] - b[name]) ** 2
     return total
 
