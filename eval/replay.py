@@ -6,6 +6,7 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from allocation.placers import PLACERS
@@ -110,7 +111,8 @@ def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:
     if not config.workload and config.cluster in CLUSTERS:
         path = str(Path(__file__).resolve().parent.parent / path)
         tell(f"note: {Path(path).name} is one of our calibrated samples, not a real trace; --workload FILE takes one")
-    trace = read_trace(path, config.format, config.skip_bad_rows)
+    with console().status(f"reading {escape(path)}"):
+        trace = read_trace(path, config.format, config.skip_bad_rows)
     if config.max_jobs < 0:
         raise ConfigError(f"--max_jobs {config.max_jobs}: want a number > 0, or 0 for all")
     for sentence in trace.sentences():

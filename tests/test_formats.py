@@ -99,6 +99,15 @@ def test_helios_by_hand(tmp_path):
     assert trace.left_out == {"CPU-only jobs": 1, "never started (no start time)": 1, "run time 0": 1}
 
 
+def test_a_missing_submission_is_left_out_and_counted(tmp_path):
+    trace = read_trace(
+        file(tmp_path, HELIOS + "9,ann,vcA,1,1,1,FAILED,,2020-06-10 00:00:06,2020-06-10 00:00:16,10,0\n")
+    )
+    assert trace.left_out["no submit time"] == 1
+    jobs = [PHILLY[0], json.loads(json.dumps(PHILLY[0])) | {"jobid": "x", "submitted_time": None}]
+    assert read_trace(file(tmp_path, json.dumps(jobs))).left_out == {"no submission time": 1}
+
+
 def test_columns_may_stand_in_another_order(tmp_path):
     rows = [line.split(",") for line in HELIOS.splitlines()]
     turned = "\n".join(",".join(["extra", *reversed(row)]) for row in rows)

@@ -96,7 +96,8 @@ def _log_trace(table: Table, records: list["_Record"]) -> Trace:
         "never started (an attempt has no start time)", np.array([record.no_start for record in records], bool)
     )
     table.leave_out("no end time", np.array([record.no_end for record in records], bool))
-    submitted = table.times("submitted_time")
+    submitted = table.times("submitted_time", missing=True)
+    table.leave_out("no submission time", submitted == MISSING)
     table.check("attempts", ~np.isnan(table["run_time"]), "times like 2017-10-07 01:12:09")
     backwards = np.array([record.backwards for record in records], float)
     table.leave_out(
