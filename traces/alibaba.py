@@ -86,9 +86,9 @@ def read_tasks(source: Source) -> Trace:
     table = cut(source, TASKS)
     job_id = _joined(table["job_name"], table["task_name"])
     table.check("job_name", table["job_name"] != "", "a name")
-    gpu, instances = table.known_or_low("plan_gpu"), table.known_or_low("inst_num")
+    gpu, instances = table.known_or_missing("plan_gpu"), table.known_or_missing("inst_num")
     table.leave_out("CPU-only tasks", (gpu == 0) | (gpu == MISSING))
-    start, end = table.known_or_low("start_time"), table.known_or_low("end_time")
+    start, end = table.known_or_missing("start_time"), table.known_or_missing("end_time")
     table.leave_out("never started (no start time)", start == MISSING)
     table.leave_out("no end time", end == MISSING)
     table.check("end_time", end >= start, "a time that is not before start_time")
@@ -107,8 +107,8 @@ def read_tasks(source: Source) -> Trace:
         "gpus": whole(exact),
         "gpu_fraction": exact,
         "wait": np.where(known, start - asked, MISSING),
-        "cpus": _times(table.known_or_low("plan_cpu"), instances, 100),
-        "memory": _times(table.known_or_low("plan_mem"), instances),
+        "cpus": _times(table.known_or_missing("plan_cpu"), instances, 100),
+        "memory": _times(table.known_or_missing("plan_mem"), instances),
         "status": table["status"],
         "user": user,
         "group": table["job_name"],
@@ -134,7 +134,7 @@ def _submitted(source: Source, table: Table, start: np.ndarray) -> tuple[np.ndar
         table.notes.append("no pai_job_table beside it: no users, and a task is submitted when it starts")
         return np.full(len(table), float(MISSING)), None
     jobs = cut(Source(str(beside), read_text(beside), source.skip_bad_rows), JOBS)
-    jobs.known_or_low("start_time")
+    jobs.known_or_missing("start_time")
     table.skipped += jobs.require()
     row: dict[str, int] = {}
     for i in np.flatnonzero(jobs.scope).tolist():
@@ -195,9 +195,9 @@ def _sample(source: Source, kinds: dict, form: str, instances: str, gpu: str, cp
     identifier = "job_id" if "job_id" in kinds else "job_name"
     table.check(identifier, table[identifier] != "", "a name")
     table.unique(identifier)
-    each = table.known_or_low(gpu)
+    each = table.known_or_missing(gpu)
     table.leave_out("CPU-only jobs", each == 0)
-    run_time = table.known_or_low("duration")
+    run_time = table.known_or_missing("duration")
     table.leave_out("run time not known", run_time == MISSING)
     table.leave_out("run time 0", run_time == 0)
     table.numbers("submit_time")
@@ -215,13 +215,13 @@ def _sample(source: Source, kinds: dict, form: str, instances: str, gpu: str, cp
         "run_time": run_time,
         "gpus": whole(exact),
         "gpu_fraction": exact,
-        "cpus": _times(table.known_or_low(cpu), times),
+        "cpus": _times(table.known_or_missing(cpu), times),
         "user": have("user", have("organization")),
         "group": have("group"),
         "executable": table["job_name"] if identifier == "job_id" and "job_name" in kinds else None,
         "status": have("job_type"),
-        "wait": table.known_or_low("wait_time") if "wait_time" in kinds else None,
-        "request_time": table.known_or_low("group_dur") if "group_dur" in kinds else None,
+        "wait": table.known_or_missing("wait_time") if "wait_time" in kinds else None,
+        "request_time": table.known_or_missing("group_dur") if "group_dur" in kinds else None,
         "gpu_type": _types(have("gpu_type", have("gpu_model"))),
     }
     return table.trace(form, columns)

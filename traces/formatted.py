@@ -38,7 +38,7 @@ def read(source: Source) -> Trace:
     table.check("job_id", table["job_id"] != "", "a name")
     table.unique("job_id")
     table.numbers("submit_time")
-    run_time = table.known_or_low("run_time")
+    run_time = table.known_or_missing("run_time")
     exact = table.gpus("num_gpus")
     table.leave_out("run time 0", run_time == 0)
     table.leave_out("run time not known (-1)", run_time == -1)

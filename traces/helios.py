@@ -35,7 +35,7 @@ def read(source: Source) -> Trace:
     table.leave_out("run time 0", run_time == 0)
     table.gpus("gpu_num")
     for field in ("cpu_num", "queue"):
-        table.known_or_low(field)
+        table.known_or_missing(field)
     counted, origin = from_midnight(submit, table.scope)
     wait = np.where(start == MISSING, table["queue"], table.wait(start, submit))
     columns = {
@@ -55,7 +55,7 @@ def read(source: Source) -> Trace:
 
 def _run_time(table: Table, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """The duration column, or end - start where that is missing; -1 where neither is known."""
-    given = table.known_or_low("duration")
+    given = table.known_or_missing("duration")
     both = (start != MISSING) & (end != MISSING)
     table.check("end_time", ~both | (end >= start), "a time that is not before start_time")
     return np.where(given != MISSING, given, np.where(both, end - start, MISSING))

@@ -27,9 +27,9 @@ def read(source: Source) -> Trace:
     table = cut(source, FIELDS)
     table.check("name", table["name"] != "", "a name")
     table.unique("name")
-    count = table.known_or_low("num_gpu")
+    count = table.known_or_missing("num_gpu")
     table.leave_out("CPU-only pods", count == 0)
-    start, end = table.known_or_low("scheduled_time"), table.known_or_low("deletion_time")
+    start, end = table.known_or_missing("scheduled_time"), table.known_or_missing("deletion_time")
     table.leave_out("never started (no scheduled time)", start == MISSING)
     table.leave_out("no end time", end == MISSING)
     submit = table.numbers("creation_time")
@@ -40,7 +40,7 @@ def read(source: Source) -> Trace:
     table.check("gpu_milli", (milli > 0) & (milli <= 1000), "a number > 0 and <= 1000")
     exact = product(count, milli / 1000)
     table.check("num_gpu", exact <= MOST_GPUS, f"a number <= {MOST_GPUS:,}")
-    cpu = table.known_or_low("cpu_milli")
+    cpu = table.known_or_missing("cpu_milli")
     columns = {
         "job_id": table["name"],
         "submit": submit,
@@ -49,7 +49,7 @@ def read(source: Source) -> Trace:
         "gpu_fraction": exact,
         "wait": table.wait(start, submit),
         "cpus": np.where(cpu == MISSING, MISSING, cpu / 1000),
-        "memory": table.known_or_low("memory_mib"),
+        "memory": table.known_or_missing("memory_mib"),
         "status": table["pod_phase"],
         "queue": table["qos"],
         "gpu_type": table["gpu_spec"],

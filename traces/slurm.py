@@ -100,7 +100,7 @@ def read_sacct(source: Source) -> Trace:
     limit = have.get("TimelimitRaw", have.get("Timelimit"))
     for field in ("Elapsed", "ElapsedRaw", "Timelimit", "TimelimitRaw", "ReqMem", "ReqCPUS", "AllocCPUS"):
         if field in have:
-            table.known_or_low(field)
+            table.known_or_missing(field)
     if elapsed is None:
         elapsed = np.full(len(table), float(MISSING))
     columns = _times(table, "JobID", ("Submit", "Start", "End"), elapsed, np.asarray(tres), have.get("State"))
@@ -175,7 +175,7 @@ def read_jobcomp(source: Source) -> Trace:
     columns = {key: kind([row.get(key, "") for row in rows], Names()) for key, kind in kinds.items()}
     table = Table(source, columns, np.array(lines, np.int64), lambda row, field: rows[row].get(field, ""), malformed)
     for field in ("TimeLimit", "ProcCnt"):
-        table.known_or_low(field)
+        table.known_or_missing(field)
     trace = _times(table, "JobId", ("SubmitTime", "StartTime", "EndTime"), None, table["Tres"], table["JobState"])
     trace |= {
         "job_id": table["JobId"],

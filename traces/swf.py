@@ -53,7 +53,7 @@ def read(source: Source) -> Trace:
     log = _log(source)
     table = log.table
     table.unique("job_number")
-    run_time = table.known_or_low("run_time")
+    run_time = table.known_or_missing("run_time")
     table.numbers("submit_time")
     table.leave_out("cancelled before start", (table["status"] == "5") & (run_time <= 0))
     table.leave_out("run time 0", run_time == 0)

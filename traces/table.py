@@ -73,7 +73,7 @@ class Table:
         self.check(field, values <= most, f"a number <= {most:,.0f}" if most < MOST else f"a number <= {most:g}")
         return values
 
-    def known_or_low(self, field: str) -> np.ndarray:
+    def known_or_missing(self, field: str) -> np.ndarray:
         """A column of numbers >= 0, or -1 where one is not known, checked."""
         values = self.columns[field]
         self.check(field, (values >= 0) | (values == -1), "a number >= 0, or -1 where it is not known")
