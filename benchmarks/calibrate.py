@@ -1,6 +1,6 @@
 """Fit the recipes in traces/recipes/ to the real traces, or judge samples of them seed by seed.
 
-    python benchmarks/calibrate.py --fit 1                  # writes the recipes; about ten minutes
+    python benchmarks/calibrate.py --fit 1                  # writes the recipes; takes long
     python benchmarks/calibrate.py --seeds 12               # prints what each seed's sample is like
 
 The real traces are looked for in ../shared/traces.
@@ -21,7 +21,8 @@ from envs.clusters import find_cluster
 from envs.helios import HELIOS
 from eval.waits import Waits, one_pool, waits
 from traces.compare import compare, history
-from traces.fit import ROUNDS, fit, lead_in
+from traces.describe import lead_in
+from traces.fit import ROUNDS, fit
 from traces.generate import RECIPES, SAMPLE_JOBS, generate
 from traces.read import read_trace
 from traces.recipe import read_recipe, write_recipe
@@ -89,19 +90,23 @@ def judge(cluster: str, real: Trace, seeds: int) -> Table:
     for name, trace in (("real", real), ("less lead-in", body)):
         table.add_row(name, *[""] * 5, f"{finest:.3f}", *_waits(waits(one_pool(trace), find_cluster(cluster))))
     recipe = read_recipe(RECIPES[cluster])
+    found: list[Waits] = []
     for seed in range(1, seeds + 1):
         made = generate(recipe, SAMPLE_JOBS, seed, cluster)
         rows = {row.what: row.distance or 0.0 for row in compare(made, real)}
         worst = max(distance for what, distance in rows.items() if "last ten" in what)
         cells = [rows[what] for what in ("KS run time", "KS GPUs", "KS inter-arrival time", "hour of day")]
         told = [f"{value:.3f}" for value in (*cells, worst, history(made, ("user", "gpus")) or 0.0)]
-        table.add_row(str(seed), *told, *_waits(waits(one_pool(made), find_cluster(cluster))))
+        found.append(waits(one_pool(made), find_cluster(cluster)))
+        table.add_row(str(seed), *told, *_waits(found[-1]))
+    ratios = [one.ratio for one in found]
+    for name, value in {"mean": np.mean(ratios), "median": np.median(ratios)}.items():
+        table.add_row(name, *[""] * 8, f"{value:.2f}", "")
     return table
 
 
 def _waits(found: Waits) -> list[str]:
-    median = float(np.median(found.fcfs / found.sjf))
-    return [f"{found.fcfs.mean():,.0f}", f"{found.sjf.mean():,.0f}", f"{found.ratio:.2f}", f"{median:.2f}"]
+    return [f"{found.fcfs.mean():,.0f}", f"{found.sjf.mean():,.0f}", f"{found.ratio:.2f}", f"{found.median:.2f}"]
 
 
 def main() -> None:

@@ -7,7 +7,8 @@ import io
 import os
 import sys
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import UnionType
 from typing import Any, NoReturn, TypeVar
@@ -101,6 +102,22 @@ def writable_file(flag: str, path: str, *endings: str) -> Path:
     except OSError as trouble:
         raise ConfigError(f"{flag} {path}: {trouble.strerror}, want a file that can be written to") from None
     return file
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give a place to write to, which becomes `path` when all is written; raises ConfigError where it cannot be.
+
+    Whatever goes wrong, a file that was there stays as it was.
+    """
+    begun = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield begun
+        begun.replace(path)
+    except OSError as trouble:
+        raise ConfigError(f"{path}: {trouble.strerror}, want a place that can be written to") from None
+    finally:
+        begun.unlink(missing_ok=True)
 
 
 class _Parser(argparse.ArgumentParser):

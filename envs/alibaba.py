@@ -1,11 +1,11 @@
 """Alibaba PAI, 2020: a pool per GPU type."""
 
 from envs.sim.cluster import Cluster, Pool
+from traces.alibaba import same_types
 
 
 def _pools(**nodes: tuple[int, int]) -> tuple[Pool, ...]:
-    other_names = {"V100_16GB": ("V100",), "V100_32GB": ("V100M32",)}
-    return tuple(Pool(kind, (size,), kind, other_names.get(kind, ())) for kind, size in nodes.items())
+    return tuple(Pool(kind, (size,), kind, tuple(sorted(same_types(kind) - {kind}))) for kind, size in nodes.items())
 
 
 ALIBABA = Cluster(

@@ -11,7 +11,7 @@ from envs.helios import HELIOS
 from envs.philly import PHILLY
 from envs.sim.cluster import Cluster, Pool
 from envs.synthetic import SYNTHETIC
-from traces.alibaba import SAME_TYPE
+from traces.alibaba import same_types
 from traces.machines import read_machines
 from traces.swf import read_log, require_machine
 
@@ -51,11 +51,10 @@ def _listed(name: str) -> Cluster:
     """A cluster as a public trace's machine list describes it."""
     machines = read_machines(name)
     stem = Path(name).name.partition(".csv")[0]
-    same = {alias: kind for kind, alias in SAME_TYPE.items()}
     pools = []
     for pool, nodes in machines.pools.items():
         kind = pool if machines.pool_by == "gpu_type" else ""
-        others = tuple(sorted({SAME_TYPE.get(pool, pool), same.get(pool, pool)} - {pool})) if kind else ()
+        others = tuple(sorted(same_types(pool) - {pool, *machines.pools})) if kind else ()
         pools.append(Pool(stem if pool == "all" and not machines.pool_by else pool, nodes, kind, others))
     return Cluster(stem, {"file": tuple(pools)}, machines.pool_by)
 

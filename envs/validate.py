@@ -37,7 +37,7 @@ def validate(trace: Trace, cluster: Cluster, topology: str = "") -> list[Finding
     findings.append(_oversize(trace, fits))
     findings += _demand(trace, pools, pool, nodes.pool_gpus, int(nodes.capacity.sum()))
     findings += [_peak(trace, int(nodes.capacity.sum())), _gaps(trace), _ties(trace), _limits(trace), _clamped(trace)]
-    return [finding for finding in findings if finding.text]
+    return findings
 
 
 def _names(trace: Trace, cluster: Cluster, topology: str, pools: tuple[Pool, ...]) -> Finding:
@@ -86,7 +86,7 @@ def _demand(trace: Trace, pools: tuple[Pool, ...], pool: np.ndarray, gpus: np.nd
     over = []
     for p, one in enumerate(pools):
         jobs = pool == p
-        share = float(np.dot(trace.run_time[jobs], trace.gpus[jobs])) / (int(gpus[p]) * span) if span else 0.0
+        share = float(np.dot(trace.run_time[jobs], trace.gpus[jobs])) / (int(gpus[p]) * span)
         if share > 1:
             over.append(f"{one.name} {share:.2f}")
     if len(pools) > 1 and over:

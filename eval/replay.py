@@ -1,12 +1,10 @@
 """Replay a trace on a cluster under heuristics: a table, a picture, and every job's start, end and nodes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
 
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from allocation.placers import PLACERS
@@ -21,7 +19,8 @@ from envs.sim.simulator import DISCIPLINES, QUEUES, Schedule, Simulation, check_
 from envs.workload import Workload, prepare
 from eval.plots import Painter
 from eval.tables import show, write_csv
-from traces.read import FORMATS, read_trace
+from traces.files import SKIP, read_told
+from traces.read import FORMATS
 
 EXAMPLES = """
 examples:
@@ -42,7 +41,7 @@ class Config:
     )
     workload: str = option("", "trace file, plain or .gz; default: the cluster's sample in GPU_Traces/", metavar="FILE")
     format: str = option("", "format of the trace; default: recognised from its content", choices=tuple(FORMATS))
-    skip_bad_rows: bool = option(False, "leave malformed rows of the trace out and list them, instead of stopping")
+    skip_bad_rows: bool = option(False, SKIP)
     policies: tuple[str, ...] = option(
         ("fcfs", "sjf", "saf"), f"all, or a list with commas of: {', '.join(POLICIES)}; numbers 0-15; module:function"
     )
@@ -77,7 +76,7 @@ def main() -> None:
         raise ConfigError("--policies and --discipline: want at least one of each")
     if config.csv:
         writable_folder("--csv", config.csv)
-    workload = load_workload(config, tell)
+    workload = load_workload(config)
     spelled = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in workload.cluster)
     picture = writable_file("--plot", config.plot or f"data/replay/{spelled}.png", ".png")
     if not is_compiled():
@@ -102,7 +101,7 @@ def main() -> None:
     tell(f"picture: {picture}")
 
 
-def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:
+def load_workload(config: Config) -> Workload:
     """Read the trace and make it ready for the cluster, telling what was left out and why."""
     cluster = find_cluster(config.cluster)
     path = config.workload or cluster.trace
@@ -111,12 +110,9 @@ def load_workload(config: Config, tell: Callable[[str], None]) -> Workload:
     if not config.workload and config.cluster in CLUSTERS:
         path = str(Path(__file__).resolve().parent.parent / path)
         tell(f"note: {Path(path).name} is one of our calibrated samples, not a real trace; --workload FILE takes one")
-    with console().status(f"reading {escape(path)}"):
-        trace = read_trace(path, config.format, config.skip_bad_rows)
+    trace = read_told(path, config.format, config.skip_bad_rows)
     if config.max_jobs < 0:
         raise ConfigError(f"--max_jobs {config.max_jobs}: want a number > 0, or 0 for all")
-    for sentence in trace.sentences():
-        tell(sentence)
     if config.max_jobs:
         trace = trace.select(slice(0, config.max_jobs))
     workload = prepare(trace, cluster, config.topology, config.load, config.assign_pools, config.allocation)

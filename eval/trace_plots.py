@@ -5,13 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from eval.plots import DAY, WAIT_TICKS
 from traces.compare import Likeness
 from traces.describe import CLASSES, classes, hours_of_day
 from traces.trace import Trace
-
-DAY = 86400.0
-TICKS = {"1 s": 1, "10 s": 10, "1 min": 60, "10 min": 600, "1 h": 3600, "6 h": 21600, "1 d": DAY, "1 week": 7 * DAY,
-         "30 d": 30 * DAY}  # fmt: skip
 
 
 def draw_trace(trace: Trace, path: Path) -> None:
@@ -110,7 +107,7 @@ def _cdf(axis: Any, values: np.ndarray, **style: Any) -> None:
 
 
 def _seconds(axis: Any, longest: float, title: str) -> None:
-    ticks = {text: seconds for text, seconds in TICKS.items() if seconds <= max(longest, 60)}
+    ticks = {text: seconds for text, seconds in WAIT_TICKS.items() if seconds <= max(longest, 60)}
     axis.set(xscale="log", ylabel="share", title=title)
     axis.set_xticks(list(ticks.values()), list(ticks), fontsize=8)
     axis.minorticks_off()

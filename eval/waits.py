@@ -25,6 +25,12 @@ class Waits(NamedTuple):
         """Mean wait under fcfs over that under sjf, all windows together."""
         return float(self.fcfs.mean() / self.sjf.mean()) if self.sjf.any() else float("inf")
 
+    @property
+    def median(self) -> float:
+        """The median of the windows' ratios; NaN where a window has no wait at all."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return float(np.median(self.fcfs / self.sjf))
+
 
 def starts(jobs: int, windows: int, length: int) -> list[int]:
     """Where windows begin that are spread evenly over a trace; raises ConfigError for a trace that is too short."""

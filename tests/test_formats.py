@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from berth.errors import BerthError, TraceError
 from tests.conftest import ROOT
 from traces.read import FORMATS, read_trace
+from traces.slurm import COMMAND
 
 DATA = ROOT / "tests" / "data"
 
@@ -144,6 +145,7 @@ def test_philly_log_by_hand(tmp_path):
         (lambda jobs: jobs[0].update(attempts=7), "attempts 7, want an object"),
         (lambda jobs: jobs.append(dict(jobs[0])), "want an id that is not on line 1 already"),
         (lambda jobs: jobs.insert(0, 5), "entry = 5, want an object"),
+        (lambda jobs: jobs[0].update(jobid=None), "jobid = null, want a name"),
     ],
 )
 def test_malformed_entries_of_the_philly_log(tmp_path, change, message):
@@ -296,6 +298,19 @@ def test_sacct_with_duplicates_and_jobcomp_tell_the_same():
     for job, i in simple.items():
         for column in ("submit", "run_time", "gpus", "wait", "user"):
             assert getattr(plain, column)[i] == getattr(jobcomp, column)[row[job]], (job, column)
+
+
+def test_the_command_for_sacct_is_in_the_documents():
+    assert COMMAND in (ROOT / "docs/formats.md").read_text()
+
+
+@pytest.mark.parametrize("field", ["AllocTRES", "ReqTRES"])
+def test_sacct_with_a_gpu_count_that_is_none(tmp_path, field):
+    row = "1|2024-01-01T00:00:00|2024-01-01T00:00:00|2024-01-01T00:01:00|cpu=1,gres/gpu={}"
+    head = f"JobID|Submit|Start|End|{field}\n"
+    assert read_trace(file(tmp_path, head + row.format(2))).gpus.tolist() == [2]
+    with pytest.raises(TraceError, match=rf":2: {field} = cpu=1,gres/gpu=x, want gres/gpu=N"):
+        read_trace(file(tmp_path, head + row.format("x")))
 
 
 def test_sacct_that_was_asked_for_too_little(tmp_path):

@@ -14,7 +14,8 @@ from envs.clusters import find_cluster
 from eval.waits import one_pool, waits
 from tests.conftest import ROOT, make_trace
 from traces.compare import compare, history
-from traces.fit import fit, lead_in
+from traces.describe import lead_in
+from traces.fit import fit
 from traces.generate import RECIPES, SAMPLE_JOBS, SAMPLES, generate, sample
 from traces.parametric import RUN_TIMES, SYNTHETIC, Shape, generate_parametric
 from traces.read import read_trace

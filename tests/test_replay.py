@@ -190,3 +190,24 @@ def test_where_things_are():
     assert requirements.rstrip().endswith("-e .")
     assert not re.search(r"^spinup", requirements, re.MULTILINE)
     assert "http" not in requirements
+
+
+def test_samples_are_called_calibrated_once(tmp_path):
+    assert "calibrated samples" in (ROOT / "GPU_Traces/README.md").read_text().splitlines()[0]
+    plot = ("--policies", "fcfs", "--plot", tmp_path / "p.png")
+    assert replay(*plot).stdout.count("calibrated") == 1
+    other = ("--workload", ROOT / "GPU_Traces/Philly_Formatted_withGPUType.csv")
+    assert "calibrated" not in replay(*plot, *other).stdout, "whoever names a file knows what it is"
+
+
+def test_malformed_rows_can_be_skipped(tmp_path):
+    rows = (ROOT / "GPU_Traces/Philly_Formatted_withGPUType.csv").read_text().splitlines()[:500]
+    rows[3] = rows[3].replace(",", ",x", 1)
+    path = tmp_path / "bad.csv"
+    path.write_text("\n".join(rows))
+    words = ("--policies", "fcfs", "--plot", tmp_path / "p.png", "--workload", path)
+    assert "bad.csv:4: submit_time = x" in replay(*words).stderr
+    done = replay(*words, "--skip-bad-rows")
+    assert done.returncode == 0, done.stderr
+    assert "1 malformed row skipped" in done.stdout
+    assert "499 jobs" in done.stdout

@@ -1,6 +1,7 @@
 """python -m traces, as a user runs it."""
 
 import dataclasses
+import gzip
 import subprocess
 import sys
 
@@ -327,11 +328,13 @@ def test_help():
         ("helios/Venus_cluster_gpu_number.csv", 1080, 16),
     ],
 )
-def test_machine_lists_are_clusters(real, path, gpus, pools):
-    cluster = find_cluster(str(real / path))
-    found = cluster.topology("file")
-    assert sum(sum(pool.capacity) for pool in found) == gpus
-    assert len(found) == pools
+def test_machine_lists_are_clusters(real, tmp_path, path, gpus, pools):
+    packed = tmp_path / "machines.csv.gz"
+    packed.write_bytes(gzip.compress((real / path).read_bytes()))
+    for file in (real / path, packed):
+        found = find_cluster(str(file)).topology("file")
+        assert sum(sum(pool.capacity) for pool in found) == gpus
+        assert len(found) == pools
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def compare(config: Compare) -> None:
 
 def _trimmed(trace: Trace) -> Trace:
     """The trace from its first day with a tenth of the usual number of jobs."""
-    from traces.fit import lead_in
+    from traces.describe import lead_in
 
     first = lead_in(trace.submit)
     tell(f"{trace.name}: {counted(first, 'job')} of thin first days left out")
@@ -135,9 +135,7 @@ def _waits(config: Compare, cluster: Any, a: Trace, b: Trace) -> list[tuple[str,
     for name in ("fcfs", "sjf"):
         means = [float(getattr(waits, name).mean()) for waits in found]
         rows.append((f"{name}, s", *(f"{mean:,.0f}" for mean in means), _over(*means)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        medians = [float(np.median(waits.fcfs / waits.sjf)) for waits in found]
-        ratios = [float(waits.fcfs.mean() / waits.sjf.mean()) for waits in found]
+    medians, ratios = [waits.median for waits in found], [waits.ratio for waits in found]
     for name, values in (("fcfs : sjf, median window", medians), ("fcfs : sjf", ratios)):
         rows.append((name, *(_figure(value if math.isfinite(value) else None) for value in values), _over(*values)))
     return rows

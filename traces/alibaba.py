@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from berth.errors import TraceError
-from traces.cells import identity, name, optional_name, optional_number
+from traces.cells import identity, name, objects, optional_name, optional_number
 from traces.source import Source, header, read_text
 from traces.table import MOST_GPUS, Table, cut, product, whole
 from traces.trace import MISSING, Trace, counted
@@ -48,6 +48,12 @@ SPOT = {
 STATES = ("Running", "Terminated", "Failed", "Waiting", "Cancelled", "Interrupted")
 SAME_TYPE = {"V100": "V100_16GB", "V100M32": "V100_32GB", "V100M16": "V100_16GB"}
 """What Alibaba calls the GPU types, where we call them otherwise."""
+
+
+def same_types(kind: str) -> set[str]:
+    """All names of a GPU type, Alibaba's and ours."""
+    ours = SAME_TYPE.get(kind, kind)
+    return {ours} | {theirs for theirs, name in SAME_TYPE.items() if name == ours}
 
 
 def sniff_tasks(head: list[str]) -> bool:
@@ -193,8 +199,7 @@ def _sample(source: Source, kinds: dict, form: str, instances: str, gpu: str, cp
     """Read one of the tables that have a row for each job, with a submit time and a duration."""
     table = cut(source, kinds)
     identifier = "job_id" if "job_id" in kinds else "job_name"
-    table.check(identifier, table[identifier] != "", "a name")
-    table.unique(identifier)
+    table.identify(identifier)
     each = table.known_or_missing(gpu)
     table.leave_out("CPU-only jobs", each == 0)
     run_time = table.known_or_missing("duration")
@@ -228,9 +233,7 @@ def _sample(source: Source, kinds: dict, form: str, instances: str, gpu: str, cp
 
 
 def _joined(job: np.ndarray, task: np.ndarray) -> np.ndarray:
-    joined = np.empty(len(job), dtype=object)
-    joined[:] = [f"{one}/{other}" for one, other in zip(job.tolist(), task.tolist(), strict=True)]
-    return joined
+    return objects([f"{one}/{other}" for one, other in zip(job.tolist(), task.tolist(), strict=True)])
 
 
 def _times(each: np.ndarray, count: np.ndarray, percent: float = 1.0) -> np.ndarray:
@@ -239,8 +242,4 @@ def _times(each: np.ndarray, count: np.ndarray, percent: float = 1.0) -> np.ndar
 
 
 def _types(words: np.ndarray | None) -> np.ndarray | None:
-    if words is None:
-        return None
-    named = np.empty(len(words), dtype=object)
-    named[:] = [SAME_TYPE.get(word, word) for word in words.tolist()]
-    return named
+    return None if words is None else objects([SAME_TYPE.get(word, word) for word in words.tolist()])

@@ -27,17 +27,17 @@ NOTHING = frozenset(("", "None", "none", "null", "NULL", "N/A", "n/a", "NaN", "n
 
 def name(words: Sequence[str], known: Names) -> np.ndarray:
     """Words as they stand, blanks around them taken off; equal words share their memory."""
-    return _objects(list(map(known.__getitem__, words)))
+    return objects(list(map(known.__getitem__, words)))
 
 
 def identity(words: Sequence[str], known: Names) -> np.ndarray:
     """Words that are all different, such as job ids."""
-    return _objects([word.strip() for word in words])
+    return objects([word.strip() for word in words])
 
 
 def optional_name(words: Sequence[str], known: Names) -> np.ndarray:
     """Words of which some may be missing: those become "-1"."""
-    return _objects([str(MISSING) if word in NOTHING else word for word in name(words, known).tolist()])
+    return objects([str(MISSING) if word in NOTHING else word for word in name(words, known).tolist()])
 
 
 def number(words: Sequence[str], known: Names) -> np.ndarray:
@@ -84,7 +84,8 @@ def seconds(word: str) -> float:
         return float("nan")
 
 
-def _objects(values: list[str]) -> np.ndarray:
+def objects(values: list[str]) -> np.ndarray:
+    """An array of names, as a Trace holds them."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array

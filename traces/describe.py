@@ -1,5 +1,6 @@
 """What is in a trace: span, arrivals, sizes, run times, users, and what is missing."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,10 @@ CLASSES = {"1": (1, 1), "2-4": (2, 4), "5-8": (5, 8), "9-16": (9, 16), "over 16"
 """Classes of GPU counts, from and to."""
 
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
+
+
+_NOT_MISSED = ("gpu_fraction", "machine")
+"""What only some formats have, and nobody misses."""
 
 
 class Section(NamedTuple):
@@ -49,6 +54,12 @@ def classes(trace: Trace) -> dict[str, np.ndarray]:
     """Which jobs are of each class of GPU counts, (jobs,) masks; classes without jobs are not there."""
     masks = {name: (trace.gpus >= low) & (trace.gpus <= high) for name, (low, high) in CLASSES.items()}
     return {name: mask for name, mask in masks.items() if mask.any()}
+
+
+def lead_in(submit: np.ndarray) -> int:
+    """The first job of the first day with at least a tenth of the usual number of jobs."""
+    _, first, count = np.unique((submit - submit[0]) // 86400, return_index=True, return_counts=True)
+    return int(first[np.argmax(count >= np.median(count) / 10)])
 
 
 def _facts(trace: Trace) -> Section:
@@ -130,18 +141,7 @@ def _names(trace: Trace) -> Section:
 
 def _missing(trace: Trace) -> Section:
     rows = []
-    optional: tuple[str, ...] = (
-        "request_time",
-        "wait",
-        "cpus",
-        "memory",
-        "cpu_time",
-        "used_memory",
-        "status",
-        "user",
-        "group",
-    )
-    optional += ("executable", "queue", "partition", "preceding_job", "vc", "gpu_type")
+    optional = [one.name for one in dataclasses.fields(Trace) if one.default is None and one.name not in _NOT_MISSED]
     absent = [column for column in optional if getattr(trace, column) is None]
     for column in optional:
         values = getattr(trace, column)

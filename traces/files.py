@@ -1,12 +1,11 @@
 """Trace files read or written by a program, which tells the user about it."""
 
-import os
 from pathlib import Path
 
 from rich.markup import escape
 
+from berth.commandline import written_whole
 from berth.console import console, tell
-from berth.errors import ConfigError
 from traces.formatted import write
 from traces.parquet import write_parquet
 from traces.read import FORMATS, read_trace
@@ -27,12 +26,6 @@ def read_told(file: str, form: str, skip_bad_rows: bool) -> Trace:
 
 def write_told(trace: Trace, out: Path) -> None:
     """Write a trace by the name's ending, and tell; the file is there whole or not at all."""
-    begun = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
+    with written_whole(out) as begun:
         (write_parquet if out.suffix == ".parquet" else write)(trace, begun)
-        begun.replace(out)
-    except OSError as trouble:
-        raise ConfigError(f"{out}: {trouble.strerror}, want a place that can be written to") from None
-    finally:
-        begun.unlink(missing_ok=True)
     tell(f"{out}: {counted(len(trace), 'job')}")

@@ -10,6 +10,7 @@ import numpy as np
 from berth.errors import ConfigError
 from berth.streams import stream
 from traces.arrivals import arrivals
+from traces.describe import lead_in
 from traces.recipe import (
     CLASSES,
     GAP_EDGES,
@@ -85,12 +86,6 @@ def fit(
     )
     recipe = _remembered(recipe, gap)
     return _sized(recipe, gap, kind[first:], progress)
-
-
-def lead_in(submit: np.ndarray) -> int:
-    """The first job of the first day with at least a tenth of the usual number of jobs."""
-    _, first, count = np.unique((submit - submit[0]) // 86400, return_index=True, return_counts=True)
-    return int(first[np.argmax(count >= np.median(count) / 10)])
 
 
 def _kinds(gpus: np.ndarray, pool: np.ndarray | None) -> tuple[list[list[Any]], np.ndarray]:

@@ -35,8 +35,7 @@ def read(source: Source) -> Trace:
     Rows with run_time 0 or -1 are out of scope: the job never ran, or nobody knows how long.
     """
     table = cut(source, FIELDS)
-    table.check("job_id", table["job_id"] != "", "a name")
-    table.unique("job_id")
+    table.identify("job_id")
     table.numbers("submit_time")
     run_time = table.known_or_missing("run_time")
     exact = table.gpus("num_gpus")

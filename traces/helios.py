@@ -23,8 +23,7 @@ def sniff(head: list[str]) -> bool:
 def read(source: Source) -> Trace:
     """Read the log; CPU jobs, jobs with neither start nor duration, and jobs with no end are out of scope."""
     table = cut(source, FIELDS)
-    table.check("job_id", table["job_id"] != "", "a name")
-    table.unique("job_id")
+    table.identify("job_id")
     exact = table["gpu_num"]
     table.leave_out("CPU-only jobs", exact == 0)
     submit, start, end = (table.times(field, missing=True) for field in ("submit_time", "start_time", "end_time"))

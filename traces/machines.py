@@ -8,16 +8,15 @@ import numpy as np
 
 from berth.errors import TraceError
 from traces.cells import Kind, identity, moment, name, number
-from traces.source import Source, header, read_text
+from traces.source import Source, first_lines, header, read_text
 from traces.table import MOST_GPUS, Table, cut
 
 
 class MachineList(NamedTuple):
-    """Nodes of a cluster, by the pool they belong to."""
+    """Nodes of a cluster, by the pool they belong to; machines without a GPU are left out."""
 
     pools: Mapping[str, tuple[tuple[int, int], ...]]  # pool -> (how many nodes, GPUs each) ...
     pool_by: str  # the trace column that names a job's pool, "" for one pool over all
-    without: int  # machines without a GPU, left out
 
 
 PHILLY = {"machineId": identity, "number of GPUs": number, "single GPU mem": name}
@@ -73,7 +72,7 @@ def _read_helios(source: Source) -> MachineList:
         table.check(vc, (table[vc] >= 0) & (table[vc] % GPUS_PER_NODE == 0), f"a multiple of {GPUS_PER_NODE} GPUs")
     table.require()
     last = {vc: int(table[vc][np.argmax(day)]) for vc in vcs}
-    return MachineList({vc: ((gpus // GPUS_PER_NODE, GPUS_PER_NODE),) for vc, gpus in last.items() if gpus}, "vc", 0)
+    return MachineList({vc: ((gpus // GPUS_PER_NODE, GPUS_PER_NODE),) for vc, gpus in last.items() if gpus}, "vc")
 
 
 def _pools(table: Table, identifier: str, gpus: str, kind: str | None) -> MachineList:
@@ -88,7 +87,7 @@ def _pools(table: Table, identifier: str, gpus: str, kind: str | None) -> Machin
         if size:
             sizes.setdefault(where, Counter())[size] += 1
     found = {where: tuple((many, size) for size, many in sorted(counts.items())) for where, counts in sizes.items()}
-    return MachineList(found, "gpu_type" if kind else "", int(np.count_nonzero(count == 0)))
+    return MachineList(found, "gpu_type" if kind else "")
 
 
 LISTS: dict[str, tuple[Callable[[list[str]], bool], Callable[[Source], MachineList]]] = {
@@ -109,7 +108,7 @@ def recognise(head: list[str]) -> str:
 def read_machines(path: str) -> MachineList:
     """Read a machine list, plain or .gz; raises TraceError for a file that is none, or has no GPU in it."""
     text = read_text(path)
-    head = [line for line in text.split("\n", 5)[:5] if line.strip()]
+    head = first_lines(text)
     kind = recognise(head)
     if not kind:
         shown = repr(head[0][:60]) if head else "nothing"

@@ -25,8 +25,7 @@ def read(source: Source) -> Trace:
     Pods without GPUs, and pods that never were scheduled, are out of scope.
     """
     table = cut(source, FIELDS)
-    table.check("name", table["name"] != "", "a name")
-    table.unique("name")
+    table.identify("name")
     count = table.known_or_missing("num_gpu")
     table.leave_out("CPU-only pods", count == 0)
     start, end = table.known_or_missing("scheduled_time"), table.known_or_missing("deletion_time")

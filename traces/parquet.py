@@ -10,14 +10,13 @@ import numpy as np
 
 from berth.errors import TraceError
 from traces.table import MOST, MOST_GPUS
-from traces.trace import Trace
+from traces.trace import NEEDED, Trace
 
 MAGIC = b"PAR1"
 """How a Parquet file begins."""
 
 _KEY = b"berth"
 _TOLD = ("name", "format", "left_out", "machine", "origin", "skipped", "notes")
-_NEEDED = ("job_id", "submit", "run_time", "gpus")
 
 
 def write_parquet(trace: Trace, path: str | Path) -> None:
@@ -51,7 +50,7 @@ def read_parquet(path: str | Path, raw: bytes) -> Trace:
         raise TraceError(f"{path}: a Parquet file of others, want one that python -m traces convert wrote") from None
     known = {field.name for field in dataclasses.fields(Trace)}
     columns: dict[str, Any] = {name: _values(table[name]) for name in table.column_names if name in known}
-    lacking = [name for name in _NEEDED if name not in columns]
+    lacking = [name for name in NEEDED if name not in columns]
     if lacking:
         raise TraceError(
             f"{path}: a Parquet file without {', '.join(lacking)}, want one that python -m traces convert wrote"
@@ -66,7 +65,7 @@ def read_parquet(path: str | Path, raw: bytes) -> Trace:
 
 def _check(path: str | Path, columns: dict[str, np.ndarray]) -> None:
     """Raise TraceError for values that no trace has; files are edited by other programs too."""
-    for name in ("submit", "run_time", "gpus"):
+    for name in NEEDED[1:]:
         if columns[name].dtype.kind not in "fiu":
             raise TraceError(f"{path}: {name} is a column of {columns[name].dtype}, want numbers")
     submit, run_time, gpus = (columns[name] for name in ("submit", "run_time", "gpus"))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from berth.errors import TraceError
-from traces.cells import NOTHING, Names, moment, name, number, seconds
+from traces.cells import Names, moment, name, number, optional_name, seconds
 from traces.clock import from_midnight
 from traces.source import Source, header
 from traces.table import Table, cut, whole
@@ -65,12 +65,9 @@ def read_log(source: Source) -> Trace:
     lines = np.array([line for line, _ in entries], np.int64)
 
     def _word(row: int, field: str) -> str:
-        entry = entries[row][1]
-        return (
-            records[row].fault
-            if field == "entry"
-            else json.dumps(entry.get(field) if isinstance(entry, dict) else entry)[:80]
-        )
+        if field == "entry":
+            return records[row].fault
+        return json.dumps(records[row].entry.get(field))[:80]
 
     columns = {
         "jobid": _names([record.text("jobid") for record in records]),
@@ -89,7 +86,7 @@ def read_log(source: Source) -> Trace:
 
 def _log_trace(table: Table, records: list["_Record"]) -> Trace:
     """Leave out what never ran, check the rest, and make the Trace."""
-    table.check("jobid", ~np.isin(table["jobid"], list(NOTHING)), "a name")
+    table.check("jobid", table["jobid"] != str(MISSING), "a name")
     table.unique("jobid")
     table.leave_out("never started (no attempts)", np.array([not record.attempts for record in records], bool))
     table.leave_out(
@@ -173,7 +170,7 @@ def _text(value: Any) -> str:
 
 
 def _names(words: list[str]) -> np.ndarray:
-    return name([word if word not in NOTHING else str(MISSING) for word in words], Names())
+    return optional_name(words, Names())
 
 
 def _entries(source: Source) -> Iterator[tuple[int, Any]]:

@@ -16,19 +16,8 @@ def sniff(head: list[str]) -> bool:
 def read(source: Source) -> Trace:
     """Read job_id, arrival_s, service_sec, gpu_count; raises TraceError for a malformed row."""
     table = cut(source, FIELDS)
-    table.check("job_id", table["job_id"] != "", "a name")
-    table.unique("job_id")
-    table.numbers("arrival_s")
-    run_time = table.numbers("service_sec")
-    exact = table.gpus("gpu_count")
+    job_id, submit = table.identify("job_id"), table.numbers("arrival_s")
+    run_time, exact = table.numbers("service_sec"), table.gpus("gpu_count")
     table.leave_out("run time 0", run_time == 0)
-    return table.trace(
-        "job list (4 columns)",
-        {
-            "job_id": table["job_id"],
-            "submit": table["arrival_s"],
-            "run_time": run_time,
-            "gpus": whole(exact),
-            "gpu_fraction": exact,
-        },
-    )
+    columns = {"job_id": job_id, "submit": submit, "run_time": run_time, "gpus": whole(exact), "gpu_fraction": exact}
+    return table.trace("job list (4 columns)", columns)

@@ -8,7 +8,7 @@ from berth.commandline import nearest
 from berth.errors import TraceError
 from traces import alibaba, formatted, helios, machines, openb, philly, plain, slurm, swf
 from traces.parquet import MAGIC, read_parquet
-from traces.source import Source, as_text, read_bytes
+from traces.source import Source, as_text, first_lines, read_bytes
 from traces.trace import Trace
 
 
@@ -52,7 +52,7 @@ def read_trace(path: str | Path, name: str = "", skip_bad_rows: bool = False) ->
         return read_parquet(path, raw)
     source = Source(str(path), as_text(path, raw), skip_bad_rows)
     del raw
-    head = _head(source.text)
+    head = first_lines(source.text)
     if not head:
         raise TraceError(f"{path}: no jobs in it, want at least one")
     if name:
@@ -66,17 +66,3 @@ def read_trace(path: str | Path, name: str = "", skip_bad_rows: bool = False) ->
         f"{path}: first row {head[0][:80]!r} is of no known format; known: {', '.join(FORMATS)} "
         "(docs/formats.md); --format NAME reads it as one of them all the same"
     )
-
-
-def _head(text: str) -> list[str]:
-    """The first few lines that are neither blank nor a comment."""
-    head: list[str] = []
-    begin = 0
-    while begin < len(text) and len(head) < 5:
-        end = text.find("\n", begin)
-        end = len(text) if end < 0 else end
-        line = text[begin:end]
-        if line.strip() and not line.lstrip().startswith(";"):
-            head.append(line)
-        begin = end + 1
-    return head

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from berth.errors import ConfigError, TraceError
+from berth.commandline import written_whole
+from berth.errors import TraceError
 from traces.table import MOST, MOST_GPUS
 
 LEVELS = np.unique(np.round(np.concatenate([
@@ -91,14 +91,8 @@ def intensity(gap: np.ndarray) -> np.ndarray:
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
     """Write a recipe as JSON, whole or not at all."""
-    begun = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with written_whole(path) as begun:
         begun.write_text(json.dumps(dataclasses.asdict(recipe), separators=(",", ":")).replace('],"', '],\n"') + "\n")
-        begun.replace(path)
-    except OSError as trouble:
-        raise ConfigError(f"{path}: {trouble.strerror}, want a place that can be written to") from None
-    finally:
-        begun.unlink(missing_ok=True)
 
 
 def read_recipe(path: Path) -> Recipe:

@@ -35,8 +35,7 @@ def sessions(recipe: Recipe, gap: np.ndarray, rng: np.random.Generator) -> Sessi
     up, which, toss = rng.random((3, jobs)).tolist()
     rejoin, returns = (rng.random((2, jobs)) < [[recipe.rejoin], [recipe.returns]]).tolist()
     step = (np.sqrt(1 - recipe.drift**2) * rng.standard_normal(jobs)).tolist()
-    usual = [np.array(shares).tolist() for shares in recipe.fresh]
-    within = bins.tolist()
+    usual, within = recipe.fresh, bins.tolist()
     classes = size_class(np.array([one[0] for one in recipe.kinds])).tolist()
     share = [one[2] for one in recipe.kinds]
     session, latest, count = list(range(jobs)), [-1] * len(share), [0] * len(share)

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from berth.errors import TraceError
-from traces.cells import NOTHING, Kind, Names, identity, moment, name, optional_name, optional_number
+from traces.cells import NOTHING, Kind, Names, identity, moment, name, objects, optional_name, optional_number
 from traces.clock import from_midnight
-from traces.source import Source, header
+from traces.source import Source, first_lines, header
 from traces.table import MOST_GPUS, Table, cut, whole
 from traces.trace import MISSING, Trace
 
@@ -20,7 +21,6 @@ COMMAND = (
 
 _UNITS = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?")
-_END = {"JobID": "End", "JobId": "EndTime"}
 _GPU = re.compile(r"(?:^|,)gres/gpu(?::([^=,]+))?=([^,]*)")
 
 
@@ -81,6 +81,14 @@ SACCT = {
 }  # fmt: skip
 
 
+JOBCOMP: dict[str, Kind] = {
+    "JobId": identity, "UserId": optional_name, "GroupId": optional_name, "Name": optional_name,
+    "JobState": optional_name, "Partition": optional_name, "TimeLimit": _each(minutes), "SubmitTime": moment,
+    "StartTime": moment, "EndTime": moment, "ProcCnt": optional_number, "Tres": optional_name,
+    "Account": optional_name, "QOS": optional_name,
+}  # fmt: skip
+
+
 def sniff_sacct(head: list[str]) -> bool:
     """Recognise sacct's output by its header row."""
     return "JobID" in header(head, "|") and "|" in head[0]
@@ -88,7 +96,7 @@ def sniff_sacct(head: list[str]) -> bool:
 
 def read_sacct(source: Source) -> Trace:
     """Read `sacct --parsable2` with its header; steps, CPU-only jobs, jobs that did not start or end are left out."""
-    _require(source, [word.strip() for word in _first(source.text).split("|")])
+    _require(source, header(first_lines(source.text) or [""], "|"))
     table = cut(source, SACCT, separator="|", need=("JobID",), loose="JobName")
     table.leave_out("job steps", np.array(["." in job for job in table["JobID"].tolist()], bool))
     table.leave_out("never started (pending array)", np.array(["[" in job for job in table["JobID"].tolist()], bool))
@@ -101,9 +109,8 @@ def read_sacct(source: Source) -> Trace:
     for field in ("Elapsed", "ElapsedRaw", "Timelimit", "TimelimitRaw", "ReqMem", "ReqCPUS", "AllocCPUS"):
         if field in have:
             table.known_or_missing(field)
-    if elapsed is None:
-        elapsed = np.full(len(table), float(MISSING))
-    columns = _times(table, "JobID", ("Submit", "Start", "End"), elapsed, np.asarray(tres), have.get("State"))
+    fields = _Fields("JobID", "Submit", "Start", "End", "AllocTRES" if "AllocTRES" in have else "ReqTRES")
+    columns = _times(table, fields, np.asarray(tres), have.get("State"), elapsed)
     columns |= {
         "job_id": table["JobID"],
         "request_time": limit,
@@ -141,18 +148,6 @@ def sniff_jobcomp(head: list[str]) -> bool:
 
 def read_jobcomp(source: Source) -> Trace:
     """Read the jobcomp/filetxt log: one line of key=value pairs for each job that ended."""
-    keys: tuple[str, ...] = (
-        "JobId",
-        "UserId",
-        "GroupId",
-        "Name",
-        "JobState",
-        "Partition",
-        "TimeLimit",
-        "SubmitTime",
-        "StartTime",
-    )
-    keys += ("EndTime", "ProcCnt", "Tres", "Account", "QOS", "ArrayJobId", "ArrayTaskId")
     pairs = re.compile(r"(?:^| )([A-Z][A-Za-z]+)=")
     rows, lines, malformed = [], [], {}
     for line, text in enumerate(source.text.split("\n"), 1):
@@ -168,15 +163,12 @@ def read_jobcomp(source: Source) -> Trace:
             continue
         rows.append(found)
         lines.append(line)
-    kinds: dict[str, Kind] = {key: optional_name for key in keys} | {
-        key: moment for key in ("SubmitTime", "StartTime", "EndTime")
-    }
-    kinds |= {"TimeLimit": _each(minutes), "ProcCnt": optional_number, "JobId": identity}
-    columns = {key: kind([row.get(key, "") for row in rows], Names()) for key, kind in kinds.items()}
+    columns = {key: kind([row.get(key, "") for row in rows], Names()) for key, kind in JOBCOMP.items()}
     table = Table(source, columns, np.array(lines, np.int64), lambda row, field: rows[row].get(field, ""), malformed)
     for field in ("TimeLimit", "ProcCnt"):
         table.known_or_missing(field)
-    trace = _times(table, "JobId", ("SubmitTime", "StartTime", "EndTime"), None, table["Tres"], table["JobState"])
+    fields = _Fields("JobId", "SubmitTime", "StartTime", "EndTime", "Tres")
+    trace = _times(table, fields, table["Tres"], table["JobState"])
     trace |= {
         "job_id": table["JobId"],
         "request_time": table["TimeLimit"],
@@ -191,32 +183,37 @@ def read_jobcomp(source: Source) -> Trace:
     return _finish(table, "JobId", "Slurm jobcomp/filetxt", trace)
 
 
+class _Fields(NamedTuple):
+    """What a kind of accounting calls the columns that both have."""
+
+    job: str
+    submit: str
+    start: str
+    end: str
+    tres: str
+
+
 def _times(
     table: Table,
-    identifier: str,
-    fields: tuple[str, str, str],
-    elapsed: np.ndarray | None,
+    fields: "_Fields",
     tres: np.ndarray,
     state: np.ndarray | None,
+    elapsed: np.ndarray | None = None,
 ) -> dict[str, np.ndarray | None]:
     """What both kinds of accounting say of a job's GPUs and times; leaves out jobs that are out of scope."""
     exact = np.array([gpus(words) for words in tres.tolist()], np.float64)
     table.leave_out("CPU-only jobs", exact == 0)
     if state is not None:
-        table.leave_out("earlier runs of jobs that were requeued", _requeued(table, identifier, state))
-    submit, start, end = (table.times(field, missing=True) for field in fields)
+        table.leave_out("earlier runs of jobs that were requeued", _requeued(table, fields, state))
+    submit, start, end = (table.times(field, missing=True) for field in fields[1:4])
     table.leave_out("never started (no start time)", start == MISSING)
     table.leave_out("no end time (still running)", end == MISSING)
-    table.check(fields[0], submit != MISSING, "a time like 2024-06-09T18:41:01")
-    table.check(
-        "AllocTRES" if "AllocTRES" in table.columns else "Tres",
-        exact <= MOST_GPUS,
-        f"gres/gpu=N with N <= {MOST_GPUS:,}",
-    )
+    table.check(fields.submit, submit != MISSING, "a time like 2024-06-09T18:41:01")
+    table.check(fields.tres, exact <= MOST_GPUS, f"gres/gpu=N with N <= {MOST_GPUS:,}")
     run_time = end - start if elapsed is None else np.where(elapsed >= 0, elapsed, end - start)
-    table.check(fields[2], run_time >= 0, f"a time that is not before {fields[1]}")
+    table.check(fields.end, run_time >= 0, f"a time that is not before {fields.start}")
     table.leave_out("run time 0", run_time == 0)
-    kind = np.array([gpu_kind(words) for words in tres.tolist()], dtype=object)
+    kind = objects([gpu_kind(words) for words in tres.tolist()])
     return {
         "submit": submit,
         "run_time": run_time,
@@ -226,11 +223,12 @@ def _times(
     }
 
 
-def _requeued(table: Table, identifier: str, state: np.ndarray) -> np.ndarray:
+def _requeued(table: Table, fields: "_Fields", state: np.ndarray) -> np.ndarray:
     """Runs that ended in a requeue: REQUEUED in sacct, PENDING in a jobcomp log, or lost while the job ran again."""
-    ended = np.isin(state, ["REQUEUED", "PENDING"]) & (table[_END[identifier]] != MISSING)
-    last = {job: row for row, job in enumerate(table[identifier].tolist())}
-    again = np.array([last[job] != row for row, job in enumerate(table[identifier].tolist())], bool)
+    ended = np.isin(state, ["REQUEUED", "PENDING"]) & (table[fields.end] != MISSING)
+    jobs = table[fields.job].tolist()
+    last = {job: row for row, job in enumerate(jobs)}
+    again = np.array([last[job] != row for row, job in enumerate(jobs)], bool)
     return ended | (again & np.isin(state, ["NODE_FAIL", "PREEMPTED", "BOOT_FAIL"]))
 
 
@@ -241,17 +239,13 @@ def _finish(table: Table, identifier: str, form: str, columns: dict[str, np.ndar
     return table.trace(form, columns | {"submit": submit}, origin=origin)
 
 
-def _first(text: str) -> str:
-    return next((line for line in text.split("\n") if line.strip() and line.lstrip()[:1] != ";"), "")
-
-
 def _first_words(states: np.ndarray | None) -> np.ndarray | None:
     """CANCELLED of "CANCELLED by 1000"."""
     if states is None:
         return None
-    return np.array([state.split(" ")[0] for state in states.tolist()], dtype=object)
+    return objects([state.split(" ")[0] for state in states.tolist()])
 
 
 def _without_number(names: np.ndarray) -> np.ndarray:
     """The name of ann(1000)."""
-    return np.array([word.split("(")[0] for word in names.tolist()], dtype=object)
+    return objects([word.split("(")[0] for word in names.tolist()])

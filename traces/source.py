@@ -38,6 +38,20 @@ def header(head: list[str], separator: str = ",") -> list[str]:
     return [word.strip() for word in split(head[0], separator)]
 
 
+def first_lines(text: str) -> list[str]:
+    """The first few lines that are neither blank nor a comment."""
+    head: list[str] = []
+    begin = 0
+    while begin < len(text) and len(head) < 5:
+        end = text.find("\n", begin)
+        end = len(text) if end < 0 else end
+        line = text[begin:end]
+        if line.strip() and not line.lstrip().startswith(";"):
+            head.append(line)
+        begin = end + 1
+    return head
+
+
 def read_bytes(path: str | Path) -> bytes:
     """Read a whole file, plain or .gz; raises TraceError for a missing or damaged one."""
     path = Path(path)

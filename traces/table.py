@@ -111,6 +111,12 @@ class Table:
         again = np.array([first.get(value, row) != row for row, value in enumerate(values)])
         self.check(field, ~again, lambda row: f"an id that is not on line {self.lines[first[values[row]]]} already")
 
+    def identify(self, field: str) -> np.ndarray:
+        """A column of ids, each a name that stands there once, checked."""
+        self.check(field, self.columns[field] != "", "a name")
+        self.unique(field)
+        return self.columns[field]
+
     def require(self) -> list[str]:
         """List the malformed rows; raises TraceError at the first of them unless they are to be skipped."""
         complaints = [f"{self.source.path}:{line}: {text}" for line, text in sorted(self.complaints)]

@@ -15,6 +15,9 @@ GPU_TYPES = ("T4", "MISC", "P100", "V100_16GB", "V100_32GB")
 MISSING = -1
 """What the formats write where a value is not available."""
 
+NEEDED = ("job_id", "submit", "run_time", "gpus")
+"""The columns that every Trace has."""
+
 SHOWN = 50
 """How many malformed rows are listed to the user."""
 
@@ -112,7 +115,7 @@ def make_trace(name: str, columns: Mapping[str, Any], **rest: Any) -> Trace:
 
 def _known(key: str, values: np.ndarray | None) -> bool:
     """Tell whether an optional column says anything at all."""
-    if key in ("job_id", "submit", "run_time", "gpus"):
+    if key in NEEDED:
         return True
     if values is None:
         return False

@@ -8,7 +8,7 @@ import numpy as np
 
 from berth.streams import stream
 from traces.compare import history, rank_correlation
-from traces.fit import lead_in
+from traces.describe import lead_in
 from traces.generate import generate
 from traces.recipe import Recipe, intensity
 from traces.trace import Trace
