@@ -36,6 +36,7 @@ format: setup    ## put every file into the house's format
 
 bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/placing.py
 
 results: setup   ## the long experiments: calibrated samples against the real traces, seed by seed
 	$(BIN)/python benchmarks/calibrate.py --seeds 40

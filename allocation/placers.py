@@ -4,28 +4,46 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocation.cheapest import cheapest
+from allocation.orders import BALANCE, BEST_FIT, DEFRAG, FGD, FRUGAL, WORST_FIT
+from allocation.tiers import draw, tier_of, walk
 from berth.commandline import nearest
 from berth.compiled import njit
 from berth.errors import ConfigError
 
-LEX, SPREAD, CONSOLIDATE = 0, 1, 2
+LEX, RANDOM, SPREAD, CONSOLIDATE = range(4)
+MILP = FRUGAL
+
+
+SHARE = np.dtype([("node", "i4"), ("gpus", "i4")])
+"""A row of a placement: GPUs on a node."""
 
 
 class Placer(NamedTuple):
-    """A placer's number in the compiled code, and what it does in one sentence."""
+    """A placer's number in the compiled code, whether it keeps to the tiers, and what it does in one sentence."""
 
     code: int
+    tiered: bool
     text: str
 
 
 PLACERS = {
-    "lex": Placer(LEX, "fewest nodes that the pool's capacity allows, the lowest such nodes, filled from the lowest"),
-    "spread": Placer(SPREAD, "first fit over any nodes of the pool, filled from the lowest"),
+    "lex": Placer(LEX, True, "the lowest nodes, filled from the lowest"),
+    "defrag": Placer(DEFRAG, True, "fewest partly used nodes left, then fewest stranded GPUs, then even load"),
+    "balance": Placer(BALANCE, True, "most even load, then fewest partly used nodes, then fewest stranded GPUs"),
+    "best_fit": Placer(BEST_FIT, True, "the nodes with fewest free GPUs that have room"),
+    "worst_fit": Placer(WORST_FIT, True, "the nodes with most free GPUs"),
+    "fgd": Placer(FGD, True, "fewest GPUs left that the pool's recent jobs could not use"),
+    "random": Placer(RANDOM, True, "nodes drawn at random"),
+    "milp": Placer(MILP, True, "room for most of the next jobs of the pool, by integer programming (slow)"),
+    "spread": Placer(SPREAD, False, "first fit over any nodes of the pool, filled from the lowest"),
     "consolidate": Placer(
-        CONSOLIDATE, "one node, the fullest that has room; larger jobs take whole idle nodes, and the rest of one"
+        CONSOLIDATE,
+        False,
+        "one node, the fullest that has room; larger jobs take whole idle nodes, and the rest of one",
     ),
 }
-"""Every placer by name; add one here and in the two dispatchers below, and `--allocation` knows it."""
+"""Every placer by name; add one here and in `place` below, and `--allocation` knows it."""
 
 
 def placer(name: str) -> Placer:
@@ -35,15 +53,9 @@ def placer(name: str) -> Placer:
     return PLACERS[name]
 
 
-def fewest_nodes(capacity: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-    """How few nodes of a pool could hold each request if the pool were idle.
-
-    capacity (nodes,) and gpus (jobs,) give (jobs,): the smallest k whose k largest nodes together have the GPUs, or 0
-    where the whole pool has too few.
-    """
-    held = np.cumsum(np.sort(capacity)[::-1])
-    k = np.searchsorted(held, gpus, side="left") + 1
-    return np.where(k <= len(held), k, 0).astype(np.int32)
+def is_tiered(code: int) -> bool:
+    """Tell whether a placer keeps to the tiers."""
+    return code not in (SPREAD, CONSOLIDATE)
 
 
 def ever_fits(code: int, capacity: np.ndarray, gpus: int) -> bool:
@@ -56,48 +68,69 @@ def ever_fits(code: int, capacity: np.ndarray, gpus: int) -> bool:
     return int((capacity == largest).sum()) >= whole and (rest == 0 or (len(others) > 0 and int(others[0]) >= rest))
 
 
-def most_nodes(code: int, capacity: np.ndarray, gpus: np.ndarray, fewest: np.ndarray) -> np.ndarray:
+def most_nodes(code: int, tiers: int, capacity: np.ndarray, gpus: np.ndarray, fewest: np.ndarray) -> np.ndarray:
     """How many nodes a placer may use for each request: what to keep room for."""
-    if code == LEX:
-        return fewest.astype(np.int64)
-    return np.minimum(gpus, len(capacity)).astype(np.int64)
+    limit = fewest + tiers - 1 if is_tiered(code) else gpus
+    return np.minimum(limit, len(capacity)).astype(np.int64)
+
+
+def never_gains(code: int, tiers: int, capacity: np.ndarray) -> bool:
+    """Tell whether a request that does not fit a pool cannot fit once more GPUs are taken.
+
+    True but for tier 2 over nodes of different size: there, two idle nodes may not be started on because one would
+    become partly used, until it is partly used by somebody else.
+    """
+    return not is_tiered(code) or tiers == 1 or int(capacity.min()) == int(capacity.max())
 
 
 @njit
 def place(
     code: int,
+    tiers: int,
     free: np.ndarray,
     capacity: np.ndarray,
     low: int,
     high: int,
     gpus: int,
     fewest: int,
+    larger: np.ndarray,
+    seed: int,
     out: np.ndarray,
     at: int,
     tally: np.ndarray,
 ) -> int:
     """Choose GPUs on the nodes low..high-1 for a request; nothing is taken, only written to the rows of `out`.
 
-    Returns how many nodes were written from `at` on, 0 where the request does not fit. `tally` is scratch with one
-    place more than the largest node has GPUs.
+    Returns how many nodes were written from `at` on, 0 where the request does not fit. `larger` is for `fgd`: how many
+    recent jobs ask for more than f GPUs; `seed` is for `random`; `tally` is scratch with one place more than the
+    largest node has GPUs.
     """
     if code == SPREAD:
         return _spread(free, low, high, gpus, out, at)
     if code == CONSOLIDATE:
         return _consolidate(free, capacity, low, high, gpus, out, at)
-    if fewest == 1:
-        for n in range(low, high):
-            if free[n] >= gpus:
-                out[at].node = n
-                out[at].gpus = gpus
-                return 1
+    tier = tier_of(free, capacity, low, high, gpus, fewest, tiers, tally)
+    if tier == 0:
         return 0
-    return _lex_many(free, low, high, gpus, fewest, out, at, tally)
+    nodes = fewest + tier - 1
+    if code == LEX:
+        return walk(free, capacity, low, high, gpus, nodes, tier, out, at, tally)
+    if code == RANDOM:
+        return draw(free, capacity, low, high, gpus, nodes, tier, seed, out, at, tally)
+    return cheapest(code, free, capacity, low, high, gpus, nodes, tier, larger, out, at)
 
 
 @njit
 def fits(
-    code: int, free: np.ndarray, capacity: np.ndarray, low: int, high: int, gpus: int, fewest: int, tally: np.ndarray
+    code: int,
+    tiers: int,
+    free: np.ndarray,
+    capacity: np.ndarray,
+    low: int,
+    high: int,
+    gpus: int,
+    fewest: int,
+    tally: np.ndarray,
 ) -> bool:
     """Tell whether `place` would find a placement."""
     if code == CONSOLIDATE:
@@ -109,72 +142,12 @@ def fits(
             return False
         last = _freest(free, low, high, largest, whole)
         return rest == 0 or (last >= 0 and free[last] >= rest)
-    if code == LEX and fewest == 1:
+    if code == SPREAD:
+        total = 0
         for n in range(low, high):
-            if free[n] >= gpus:
-                return True
-        return False
-    total = 0
-    for n in range(low, high):
-        total += free[n]
-    if total < gpus or code == SPREAD:
+            total += free[n]
         return total >= gpus
-    _count_free(free, low, high, tally)
-    return _largest(tally, fewest) >= gpus
-
-
-@njit
-def _count_free(free: np.ndarray, low: int, high: int, tally: np.ndarray) -> None:
-    """Count the nodes by their number of free GPUs."""
-    tally[:] = 0
-    for n in range(low, high):
-        tally[free[n]] += 1
-
-
-@njit
-def _largest(tally: np.ndarray, k: int) -> int:
-    """Add up the free GPUs of the k nodes that have most."""
-    total = 0
-    f = len(tally) - 1
-    while k > 0 and f > 0:
-        taken = min(k, tally[f])
-        total += taken * f
-        k -= taken
-        f -= 1
-    return total
-
-
-@njit
-def _lex_many(
-    free: np.ndarray,
-    low: int,
-    high: int,
-    gpus: int,
-    fewest: int,
-    out: np.ndarray,
-    at: int,
-    tally: np.ndarray,
-) -> int:
-    """The lexicographically smallest set of `fewest` nodes that has the GPUs.
-
-    Walks up the nodes and takes one whenever it and the best of those above it can still hold the rest. As `fewest` is
-    the least that any idle pool of this shape needs, every node taken is used.
-    """
-    _count_free(free, low, high, tally)
-    if _largest(tally, fewest) < gpus:
-        return 0
-    need, left, n = gpus, fewest, low
-    while left > 0:
-        here = free[n]
-        tally[here] -= 1
-        if here > 0 and here + _largest(tally, left - 1) >= need:
-            taken = min(here, need)
-            out[at + fewest - left].node = n
-            out[at + fewest - left].gpus = taken
-            need -= taken
-            left -= 1
-        n += 1
-    return fewest
+    return tier_of(free, capacity, low, high, gpus, fewest, tiers, tally) > 0
 
 
 @njit

@@ -53,7 +53,8 @@ def summarize(schedule: Schedule, pool: int | None = None) -> dict[str, float]:
     """All metrics of a schedule, or of one pool's jobs and nodes in it; NaN where a pool had no jobs.
 
     Job metrics are named like `wait_mean`, `wait_p99`; the others by their own name. Time counts from the first submit
-    to the last end of the whole schedule, for a pool too.
+    to the last end of the whole schedule, for a pool too. Where the MILP placed, how often it did in which way is there
+    too, of all pools together.
     """
     trace, nodes = schedule.workload.trace, schedule.workload.nodes
     jobs = slice(None) if pool is None else schedule.workload.pool == pool
@@ -66,14 +67,18 @@ def summarize(schedule: Schedule, pool: int | None = None) -> dict[str, float]:
     capacity, busy, stranded = nodes.capacity[of_pool], schedule.busy[of_pool], schedule.stranded[of_pool]
     there = float(capacity.sum()) * makespan
     idle = there - float(busy.sum())
-    return result | {
-        "utilization": float(busy.sum()) / there,
-        "makespan": makespan,
-        "throughput": 3600.0 * len(wait) / makespan,
-        "load_imbalance": float(np.std(busy / (capacity * makespan))),
-        "fragmentation": float(stranded.sum()) / idle if idle > 0 else 0.0,
-        "jobs": float(len(wait)),
-    }
+    return (
+        result
+        | {
+            "utilization": float(busy.sum()) / there,
+            "makespan": makespan,
+            "throughput": 3600.0 * len(wait) / makespan,
+            "load_imbalance": float(np.std(busy / (capacity * makespan))),
+            "fragmentation": float(stranded.sum()) / idle if idle > 0 else 0.0,
+            "jobs": float(len(wait)),
+        }
+        | {f"milp_{how}": float(count) for how, count in schedule.placements.items()}
+    )
 
 
 def _statistics(values: np.ndarray) -> list[float]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from allocation.placers import PLACERS
+from allocation.choice import ALLOCATION, TIERS_TEXT, TIME_LIMIT, USE_MILP, Allocation, chosen
+from allocation.tiers import TIERS
 from berth.commandline import option, parse, run, writable_file, writable_folder
 from berth.compiled import is_compiled
 from berth.console import console, tell
@@ -47,7 +48,10 @@ class Config:
     )
     discipline: tuple[str, ...] = option(("strict",), f"all, or a list with commas of: {', '.join(DISCIPLINES)}")
     queue: str = option("pool", "a queue for each pool, or one for all", choices=QUEUES)
-    allocation: str = option("lex", "which nodes a job gets", choices=tuple(PLACERS))
+    allocation: str = option("", ALLOCATION)
+    tiers: str = option("", f"{TIERS_TEXT}; default: 1+2", choices=tuple(TIERS))
+    use_milp_allocation: bool | None = option(None, USE_MILP)
+    milp_time_limit: float | None = option(None, TIME_LIMIT, metavar="S")
     runtime_info: str = option("oracle", f"what policies and backfilling know of run times: {CHOICES}")
     topology: str = option("", "testbed or production; default: testbed")
     load: float | None = option(
@@ -74,9 +78,10 @@ def main() -> None:
     disciplines = list(dict.fromkeys(DISCIPLINES if config.discipline == ("all",) else config.discipline))
     if not policies or not disciplines:
         raise ConfigError("--policies and --discipline: want at least one of each")
+    allocation = chosen(config.allocation, config.tiers, config.use_milp_allocation, config.milp_time_limit)
     if config.csv:
         writable_folder("--csv", config.csv)
-    workload = load_workload(config)
+    workload = load_workload(config, allocation)
     spelled = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in workload.cluster)
     picture = writable_file("--plot", config.plot or f"data/replay/{spelled}.png", ".png")
     if not is_compiled():
@@ -86,13 +91,13 @@ def main() -> None:
         f"{workload.cluster} {workload.topology}: {gpus:,} GPUs on {len(workload.nodes.capacity):,} nodes, "
         f"{len(workload):,} jobs, offered load {workload.load:.3f}"
     )
-    rules = f"queue {config.queue}, allocation {config.allocation}, runtime_info {config.runtime_info}"
+    rules = f"queue {config.queue}, allocation {allocation}, runtime_info {config.runtime_info}"
     for policy, discipline in product(policies, disciplines):  # what cannot work is said before anything runs
         check_options(policy, discipline, config.queue, config.runtime_info)
     for note in know(workload.trace, config.runtime_info, config.seed).notes:
         tell(f"note: {note}")
     painter = Painter()
-    schedules = run_all(config, workload, list(product(policies, disciplines)))
+    schedules = run_all(config, workload, allocation, list(product(policies, disciplines)))
     show(schedules, f"{title}\n{rules}")
     if config.csv:
         files = write_csv(schedules, Path(config.csv))
@@ -101,7 +106,7 @@ def main() -> None:
     tell(f"picture: {picture}")
 
 
-def load_workload(config: Config) -> Workload:
+def load_workload(config: Config, allocation: Allocation) -> Workload:
     """Read the trace and make it ready for the cluster, telling what was left out and why."""
     cluster = find_cluster(config.cluster)
     path = config.workload or cluster.trace
@@ -115,7 +120,7 @@ def load_workload(config: Config) -> Workload:
         raise ConfigError(f"--max_jobs {config.max_jobs}: want a number > 0, or 0 for all")
     if config.max_jobs:
         trace = trace.select(slice(0, config.max_jobs))
-    workload = prepare(trace, cluster, config.topology, config.load, config.assign_pools, config.allocation)
+    workload = prepare(trace, cluster, config.topology, config.load, config.assign_pools, allocation.name)
     for note in workload.notes:
         tell(f"note: {note}")
     return workload
@@ -125,7 +130,9 @@ def _update(bar: Progress, task: TaskID, started: int) -> None:
     bar.update(task, completed=started)
 
 
-def run_all(config: Config, workload: Workload, contenders: list[tuple[Policy, str]]) -> list[Schedule]:
+def run_all(
+    config: Config, workload: Workload, allocation: Allocation, contenders: list[tuple[Policy, str]]
+) -> list[Schedule]:
     """Run every policy and discipline, one simulation in memory at a time, behind a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     schedules = []
@@ -133,7 +140,7 @@ def run_all(config: Config, workload: Workload, contenders: list[tuple[Policy, s
         for policy, discipline in contenders:
             task = bar.add_task(f"{policy.name} {discipline}", total=len(workload))
             simulation = Simulation(
-                workload, policy, discipline, config.queue, config.allocation, config.runtime_info, config.seed
+                workload, policy, discipline, config.queue, allocation, config.runtime_info, config.seed
             )
             schedules.append(simulation.run(partial(_update, bar, task)))
             bar.remove_task(task)

@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from allocation.choice import Allocation
 from berth.errors import ConfigError
 from envs.metrics import summarize
 from envs.sim.cluster import Cluster
 from envs.sim.simulator import Simulation
 from envs.workload import prepare
 from traces.trace import Trace
+
+TIER_1 = Allocation("lex", "1")
+"""The rule under which the published waits were measured."""
 
 
 class Waits(NamedTuple):
@@ -50,7 +54,10 @@ def window_waits(
     """Mean waits under fcfs and sjf, strict, on the cluster's first topology, for each window at that load."""
     for first in starts(len(trace), windows, length):
         workload = prepare(trace.select(slice(first, first + length)), cluster, load=load)
-        fcfs, sjf = (summarize(Simulation(workload, policy, "strict").run())["wait_mean"] for policy in ("fcfs", "sjf"))
+        fcfs, sjf = (
+            summarize(Simulation(workload, policy, "strict", allocation=TIER_1).run())["wait_mean"]
+            for policy in ("fcfs", "sjf")
+        )
         yield fcfs, sjf
 
 

@@ -7,7 +7,7 @@ docs/semantics.md says in words what both do.
 import math
 from dataclasses import dataclass, field
 
-from legacy.placement import Placement, consolidate, fill, lex
+from legacy.placement import Placement, consolidate, fill, lex, number, tiered
 from legacy.policies import CHANGE_WITH_TIME, KEYS, NEED_RUN_TIME
 
 INFINITY = float("inf")
@@ -47,7 +47,10 @@ class Simulator:
         queue: str = "pool",
         placer: str = "lex",
         predict: bool = False,
+        tiers: int = 1,
+        seed: int = 0,
     ) -> None:
+        self.tiers, self.seed = tiers, seed
         self.jobs, self.policy, self.discipline, self.placer, self.predict = jobs, policy, discipline, placer, predict
         self.global_queue = queue == "global"
         self.capacity = [gpus for pool in capacity for gpus in pool]
@@ -57,6 +60,7 @@ class Simulator:
             first += len(pool)
         self.free = list(self.capacity)
         self.now = 0.0
+        self.arrived: list[Job] = []
         self.waiting: list[Job] = []
         self.running: list[Job] = []
         self.ended: list[Job] = []
@@ -84,6 +88,7 @@ class Simulator:
                     touched.add(self.queue_of(job))
             while coming and coming[0].submit <= self.now:
                 job = coming.pop(0)
+                self.arrived.append(job)
                 if self.predict:
                     job.estimate = self.predicted(job)
                 self.waiting.append(job)
@@ -96,6 +101,7 @@ class Simulator:
         """RLScheduler's loop: choose, wait for the chosen job one event at a time, start it."""
         coming = sorted(self.jobs, key=lambda job: (job.submit, job.number))
         self.waiting, self.now = [coming.pop(0)], self.jobs[0].submit
+        self.arrived = list(self.waiting)
         while self.waiting:
             self.waiting.sort(key=lambda job: self.key(job))  # stable: earlier order breaks ties
             chosen = self.waiting[0]
@@ -124,6 +130,7 @@ class Simulator:
         self.running.sort(key=lambda job: job.end)
         if coming and (not self.running or coming[0].submit <= self.running[0].end):
             self.now = max(self.now, coming[0].submit)
+            self.arrived.append(coming[0])
             self.waiting.append(coming.pop(0))
         else:
             self.now = max(self.now, self.running[0].end)
@@ -228,7 +235,11 @@ class Simulator:
             return fill(nodes, free, job.gpus) if sum(free[n] for n in nodes) >= job.gpus else None
         if self.placer == "consolidate":
             return consolidate(nodes, self.capacity, free, job.gpus)
-        return lex(nodes, self.capacity, free, job.gpus)
+        if self.placer == "lex" and self.tiers == 1:
+            return lex(nodes, self.capacity, free, job.gpus)
+        seed = number(number(self.seed, int(self.now)), job.gpus)
+        recent = [other.gpus for other in self.arrived if other.pool == job.pool][-1000:]
+        return tiered(self.placer, nodes, self.capacity, free, job.gpus, self.tiers, recent, seed)
 
     def expected_end(self, job: Job) -> float:
         """When a running job should end; one that is late is expected to end in a second."""

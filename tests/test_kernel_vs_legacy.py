@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
+from allocation.choice import Allocation
 from allocation.placers import PLACERS
+from allocation.tiers import TIERS
 from berth.errors import ConfigError
 from envs.knowledge import know
 from envs.policies import POLICIES
@@ -34,14 +36,14 @@ def cases(draw):
     return trace, pools
 
 
-def compare(trace, pools, policy, discipline, queue="pool", allocation="lex", info="oracle"):
+def compare(trace, pools, policy, discipline, queue="pool", allocation="lex", info="oracle", tiers="1+2"):
     """Run both on the jobs that fit and compare starts and nodes; returns the schedule."""
     try:
         workload = make_workload(trace, *pools, allocation=allocation)
     except ConfigError as nothing_left:
         assert "no job fits" in str(nothing_left)
         reject()
-    schedule = simulate(workload, policy, discipline, queue, allocation, info, seed=3)
+    schedule = simulate(workload, policy, discipline, queue, Allocation(allocation, tiers), info, seed=3)
     kept = workload.trace
     known = know(kept, info, seed=3)
     draw = POLICIES[policy].draw
@@ -62,7 +64,8 @@ def compare(trace, pools, policy, discipline, queue="pool", allocation="lex", in
             )
         )
     ]
-    Simulator(jobs, [list(pool) for pool in pools], policy, discipline, queue, allocation, info == "predicted").run()
+    capacity = [list(pool) for pool in pools]
+    Simulator(jobs, capacity, policy, discipline, queue, allocation, info == "predicted", TIERS[tiers], seed=3).run()
     assert [(job.start, job.nodes) for job in jobs] == [
         (schedule.start[i], schedule.nodes_of(i)) for i in range(len(jobs))
     ]
@@ -78,11 +81,11 @@ def test_every_policy_and_discipline(policy, discipline, case, queue):
 
 
 @pytest.mark.parametrize("discipline", DISCIPLINES)
-@pytest.mark.parametrize("allocation", PLACERS)
-@given(cases(), st.sampled_from(["fcfs", "sjf", "wfp3"]))
+@pytest.mark.parametrize("allocation", [name for name in PLACERS if name != "milp"])
+@given(cases(), st.sampled_from(["fcfs", "sjf", "wfp3"]), st.sampled_from(["1", "1+2"]))
 @settings(max_examples=60)
-def test_every_placer(allocation, discipline, case, policy):
-    check_invariants(compare(*case, policy, discipline, allocation=allocation), discipline)
+def test_every_placer(allocation, discipline, case, policy, tiers):
+    check_invariants(compare(*case, policy, discipline, allocation=allocation, tiers=tiers), discipline, tiers)
 
 
 @pytest.mark.parametrize("discipline", [name for name in DISCIPLINES if not name.startswith("rlscheduler")])
@@ -93,7 +96,7 @@ def test_every_estimate(info, discipline, case, policy, queue):
     check_invariants(compare(*case, policy, discipline, queue, info=info), discipline)
 
 
-def check_invariants(schedule, discipline):
+def check_invariants(schedule, discipline, tiers="1+2"):
     """What must hold of every schedule."""
     workload = schedule.workload
     trace, capacity = workload.trace, workload.nodes.capacity

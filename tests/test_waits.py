@@ -8,7 +8,7 @@ from envs.clusters import find_cluster
 from envs.metrics import summarize
 from envs.sim.simulator import simulate
 from envs.workload import prepare
-from eval.waits import Waits, one_pool, starts, waits
+from eval.waits import TIER_1, Waits, one_pool, starts, waits
 from tests.conftest import make_trace
 
 
@@ -24,8 +24,8 @@ def test_each_window_is_simulated_by_itself():
     trace = make_trace(np.cumsum(rng.exponential(60, 300)), rng.exponential(5000, 300), rng.integers(1, 9, 300))
     found = waits(trace, find_cluster("philly"), load=0.9, windows=2, length=100)
     second = prepare(trace.select(slice(200, 300)), find_cluster("philly"), load=0.9)
-    assert found.fcfs[1] == summarize(simulate(second, "fcfs", "strict"))["wait_mean"]
-    assert found.sjf[1] == summarize(simulate(second, "sjf", "strict"))["wait_mean"]
+    assert found.fcfs[1] == summarize(simulate(second, "fcfs", "strict", allocation=TIER_1))["wait_mean"]
+    assert found.sjf[1] == summarize(simulate(second, "sjf", "strict", allocation=TIER_1))["wait_mean"]
     assert found.ratio == pytest.approx(found.fcfs.mean() / found.sjf.mean())
     assert Waits(np.zeros(2), np.zeros(2)).ratio == float("inf")
 

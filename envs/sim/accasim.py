@@ -25,6 +25,7 @@ def try_held(
     bits: np.ndarray,
     least: np.ndarray,
     lengths: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     queue: int,
 ) -> bool:
@@ -32,7 +33,7 @@ def try_held(
     job = queues[queue].held
     if job < 0:
         return True
-    if queues[queue].shadow > sim[0].now or not try_place(sim, jobs, pools, capacity, free, places, tally, job):
+    if queues[queue].shadow > sim[0].now or not try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
         return False
     begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
     queues[queue].held = -1
@@ -81,12 +82,13 @@ def start_the_rest(
     by_rank: np.ndarray,
     least: np.ndarray,
     lengths: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     queue: int,
 ) -> None:
     """Start every waiting job but the blocked one that fits."""
     for job in line_up(sim, jobs, links, queues, pools, bits, by_rank, queue):
-        if job != queues[queue].held and try_place(sim, jobs, pools, capacity, free, places, tally, job):
+        if job != queues[queue].held and try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
             begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from berth.compiled import njit
-from envs.sim.moves import begin, line_up, try_place, would_fit
+from envs.sim.moves import begin, known_unfit, line_up, try_place, would_fit
 from envs.sim.rankset import next_at_most, next_from
 
 
@@ -77,6 +77,7 @@ def backfill(
     least: np.ndarray,
     lengths: np.ndarray,
     trial: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     queue: int,
     first: int,
@@ -88,41 +89,42 @@ def backfill(
     what is free then: both hold until a job ends or another one is first, and are kept in the queue and in `trial`.
     Whether a job fits, and whether it fits beside, is the same for all of one size.
     """
-    if queues[queue].shadow_of != first or queues[queue].shadow < sim[0].now + 1.0:
+    stale = queues[queue].shadow_of != first or queues[queue].shadow < sim[0].now + 1.0
+    if stale or not pools[jobs[first].pool].never_gains:
         queues[queue].shadow = shadow_time(sim, jobs, pools, capacity, free, ends, places, trial, tally, first)
         queues[queue].shadow_of = first
     spare = queues[queue].shadow - sim[0].now
     for size in range(queues[queue].size_low, queues[queue].size_high):
-        sizes[size].unfit = False
+        sizes[size].unfit_at = -1
         sizes[size].first = -1
     if sim[0].ranked:
         passed = -1
         while True:
             job = _next_to_slip(
                 sim, jobs, links, queues, pools, sizes, capacity, free, places, bits, by_rank, least, lengths, trial,
-                tally,
+                mix, tally,
                 queue, first, spare, passed,
             )  # fmt: skip
             if job < 0:
                 return
-            try_place(sim, jobs, pools, capacity, free, places, tally, job)
+            try_place(sim, jobs, pools, capacity, free, places, mix, tally, job)
             if _in_the_way(jobs, first, job, spare):
                 _fits_beside(sim, jobs, pools, capacity, places, trial, tally, first, job, True)
             begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
             passed = links[job].priority
-    starts = 0
     for job in line_up(sim, jobs, links, queues, pools, bits, by_rank, queue):
         size = jobs[job].size_class
         delays = _in_the_way(jobs, first, job, spare)
-        if job == first or sizes[size].unfit or (delays and sizes[size].first == starts):
+        if job == first or known_unfit(sim, jobs, pools, sizes, job):
             continue
-        if not try_place(sim, jobs, pools, capacity, free, places, tally, job):
-            sizes[size].unfit = True
+        if delays and sizes[size].first == sim[0].started:
+            continue
+        if not try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
+            sizes[size].unfit_at = sim[0].started
         elif delays and not _fits_beside(sim, jobs, pools, capacity, places, trial, tally, first, job, True):
-            sizes[size].first = starts
+            sizes[size].first = sim[0].started
         else:
             begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
-            starts += 1
 
 
 @njit
@@ -147,6 +149,7 @@ def _next_to_slip(
     least: np.ndarray,
     lengths: np.ndarray,
     trial: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     queue: int,
     first: int,
@@ -159,18 +162,19 @@ def _next_to_slip(
     """
     best = -1
     for size in range(queues[queue].size_low, queues[queue].size_high):
-        if sizes[size].unfit:
-            continue
-        low = _behind(links, by_rank, sizes[size].low, sizes[size].high, passed)
+        low = behind(links, by_rank, sizes[size].low, sizes[size].high, passed)
         rank = next_from(bits, low, sizes[size].high)
         if rank < 0 or (best >= 0 and links[by_rank[rank]].priority > links[best].priority):
             continue
         job = by_rank[rank]
-        if not try_place(sim, jobs, pools, capacity, free, places, tally, job):
-            sizes[size].unfit = True
+        if known_unfit(sim, jobs, pools, sizes, job):
             continue
-        if _in_the_way(jobs, first, job, spare) and not _fits_beside(
-            sim, jobs, pools, capacity, places, trial, tally, first, job, False
+        if not would_fit(sim, jobs, pools, capacity, free, tally, job):
+            sizes[size].unfit_at = sim[0].started
+            continue
+        if _in_the_way(jobs, first, job, spare) and not (
+            try_place(sim, jobs, pools, capacity, free, places, mix, tally, job)
+            and _fits_beside(sim, jobs, pools, capacity, places, trial, tally, first, job, False)
         ):
             rank = next_at_most(bits, least, lengths, rank + 1, sizes[size].high, spare)
         if rank >= 0 and (best < 0 or links[by_rank[rank]].priority < links[best].priority):
@@ -179,7 +183,7 @@ def _next_to_slip(
 
 
 @njit
-def _behind(links: np.ndarray, by_rank: np.ndarray, low: int, high: int, passed: int) -> int:
+def behind(links: np.ndarray, by_rank: np.ndarray, low: int, high: int, passed: int) -> int:
     """The first rank of a stretch whose job's priority lies behind `passed`."""
     while low < high:
         middle = (low + high) >> 1

@@ -7,10 +7,9 @@ job ends at another time than expected; then it is made anew.
 
 import numpy as np
 
-from allocation.placers import fits, place
 from berth.compiled import njit
 from envs.sim.backfill import expected_end
-from envs.sim.moves import begin, line_up, try_place
+from envs.sim.moves import begin, line_up, try_place, would_fit
 
 _KEEP_ALL = 2147483647
 
@@ -32,13 +31,14 @@ def follow_plan(
     least: np.ndarray,
     lengths: np.ndarray,
     trial: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     pool: int,
 ) -> None:
     """Bring the plan of a pool up to date and start the jobs whose reserved time is now."""
     line = line_up(sim, jobs, links, queues, pools, bits, by_rank, pool)
     kept = _still_valid(sim, jobs, queues, ends, line, pool)
-    while kept == 0 and len(line) > 0 and try_place(sim, jobs, pools, capacity, free, places, tally, line[0]):
+    while kept == 0 and len(line) > 0 and try_place(sim, jobs, pools, capacity, free, places, mix, tally, line[0]):
         begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, line[0])
         line = line[1:]  # with no reservation before it, what is idle now stays idle
     if kept < len(line):
@@ -47,7 +47,9 @@ def follow_plan(
             sim, jobs, links, free, ends, places, line[:kept], pool, low, high, len(line) - kept
         )
         for job in line[kept:]:
-            rows = _reserve(sim, jobs, links, capacity, places, trial, tally, times, totals, rows, idle, low, high, job)
+            rows = _reserve(
+                sim, jobs, links, pools, capacity, places, trial, mix, tally, times, totals, rows, idle, low, high, job
+            )
     for job in line:
         if links[job].planned == sim[0].now:
             begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
@@ -126,9 +128,11 @@ def _reserve(
     sim: np.ndarray,
     jobs: np.ndarray,
     links: np.ndarray,
+    pools: np.ndarray,
     capacity: np.ndarray,
     places: np.ndarray,
     trial: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     times: np.ndarray,
     totals: np.ndarray,
@@ -143,7 +147,7 @@ def _reserve(
     while True:
         stop = times[row] + jobs[job].estimate
         ruled_out = _place_from(
-            sim, jobs, capacity, places, trial, tally, times, totals, rows, idle, low, high, job, row, stop
+            sim, jobs, pools, capacity, places, trial, mix, tally, times, totals, rows, idle, low, high, job, row, stop
         )
         if ruled_out < 0:
             break
@@ -172,9 +176,11 @@ def _reserve(
 def _place_from(
     sim: np.ndarray,
     jobs: np.ndarray,
+    pools: np.ndarray,
     capacity: np.ndarray,
     places: np.ndarray,
     trial: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     times: np.ndarray,
     totals: np.ndarray,
@@ -187,48 +193,37 @@ def _place_from(
     stop: float,
 ) -> int:
     """Place a job on what is idle all the time from a row until `stop`; -1 if it fits, else the last row ruled out."""
-    gpus, fewest = jobs[job].gpus, jobs[job].fewest
+    never_gains = pools[jobs[job].pool].never_gains
     trial[low:high] = idle[row]
     r = row
     while r < rows and times[r] < stop:
-        if totals[r] < gpus:
+        if totals[r] < jobs[job].gpus:
             return r
         for n in range(high - low):
             trial[low + n] = min(trial[low + n], idle[r, n])
-        if not fits(sim[0].placer, trial, capacity, low, high, gpus, fewest, tally):
-            return _last_ruled_out(sim, capacity, trial, tally, idle, low, high, gpus, fewest, r)
+        if never_gains and not would_fit(sim, jobs, pools, capacity, trial, tally, job):
+            return _last_ruled_out(sim, jobs, pools, capacity, trial, tally, idle, low, high, job, r)
         r += 1
-    jobs[job].place_count = place(
-        sim[0].placer,
-        trial,
-        capacity,
-        low,
-        high,
-        jobs[job].gpus,
-        jobs[job].fewest,
-        places,
-        jobs[job].place_at,
-        tally,
-    )
-    return -1 if jobs[job].place_count > 0 else row
+    return -1 if try_place(sim, jobs, pools, capacity, trial, places, mix, tally, job) else row
 
 
 @njit
 def _last_ruled_out(
     sim: np.ndarray,
+    jobs: np.ndarray,
+    pools: np.ndarray,
     capacity: np.ndarray,
     trial: np.ndarray,
     tally: np.ndarray,
     idle: np.ndarray,
     low: int,
     high: int,
-    gpus: int,
-    fewest: int,
+    job: int,
     row: int,
 ) -> int:
     """The last row from which nothing fits that stays until `row`: no start up to it can work, as all reach `row`."""
     trial[low:high] = idle[row]
-    while fits(sim[0].placer, trial, capacity, low, high, gpus, fewest, tally):
+    while would_fit(sim, jobs, pools, capacity, trial, tally, job):
         row -= 1
         for n in range(high - low):
             trial[low + n] = min(trial[low + n], idle[row, n])

@@ -8,9 +8,9 @@ import numpy as np
 
 from berth.compiled import njit
 from envs.sim.accasim import reserve_once, start_the_rest, try_held, wait_for_reservation
-from envs.sim.backfill import backfill
+from envs.sim.backfill import backfill, behind
 from envs.sim.conservative import follow_plan
-from envs.sim.moves import begin, enqueue, first_by_key, line_up, try_place, vacate
+from envs.sim.moves import begin, enqueue, first_by_key, known_unfit, line_up, try_place, vacate
 from envs.sim.rankset import next_from
 from envs.sim.state import ACCASIM_EASY, CONSERVATIVE, EASY, FIT, account, pop_end, predict, remember
 
@@ -35,20 +35,21 @@ def replay(
     similar: np.ndarray,
     recent: np.ndarray,
     trial: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     events: int,
 ) -> bool:
     """Run at most so many events; True while there are more."""
     for _ in range(events):
         if not advance(
-            sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, similar, recent
+            sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, similar, recent, mix
         ):
             for node in range(len(free)):
                 account(sim, nodes, capacity, free, node)
             return False
         schedule(
             sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
-            lengths, trial, tally,
+            lengths, trial, mix, tally,
         )  # fmt: skip
     return True
 
@@ -69,6 +70,7 @@ def advance(
     lengths: np.ndarray,
     similar: np.ndarray,
     recent: np.ndarray,
+    mix: np.ndarray,
 ) -> bool:
     """Move the clock to the next second in which a job ends or arrives; False where nothing is left.
 
@@ -95,7 +97,7 @@ def advance(
         job = sim[0].next
         if sim[0].predict:
             jobs[job].estimate = predict(similar, recent, job)
-        enqueue(sim, jobs, links, queues, bits, least, lengths, job)
+        enqueue(sim, jobs, links, queues, bits, least, lengths, mix, job)
         sim[0].next = job + 1
     return True
 
@@ -118,6 +120,7 @@ def schedule(
     least: np.ndarray,
     lengths: np.ndarray,
     trial: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
 ) -> None:
     """Let every queue to which something happened start what its discipline allows."""
@@ -127,35 +130,50 @@ def schedule(
         if sim[0].discipline == FIT:
             _start_what_fits(
                 sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
-                lengths, tally, queue,
+                lengths, mix, tally, queue,
             )  # fmt: skip
         elif sim[0].discipline == CONSERVATIVE:
             follow_plan(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least,
-                lengths, trial, tally, queue,
+                lengths, trial, mix, tally, queue,
             )  # fmt: skip
         elif sim[0].discipline == ACCASIM_EASY and not try_held(
-            sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, tally, queue
+            sim,
+            jobs,
+            links,
+            queues,
+            pools,
+            capacity,
+            free,
+            nodes,
+            ends,
+            places,
+            bits,
+            least,
+            lengths,
+            mix,
+            tally,
+            queue,
         ):
             start_the_rest(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least,
-                lengths, tally, queue,
+                lengths, mix, tally, queue,
             )  # fmt: skip
         else:
             first = _start_in_order(
                 sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
-                lengths, tally, queue,
+                lengths, mix, tally, queue,
             )  # fmt: skip
             if sim[0].discipline == ACCASIM_EASY and first >= 0:
                 reserve_once(sim, jobs, queues, pools, free, ends, queue, first)
                 start_the_rest(
                     sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least,
-                    lengths, tally, queue,
+                    lengths, mix, tally, queue,
                 )  # fmt: skip
             if sim[0].discipline == EASY and first >= 0 and queues[queue].waiting > 1:
                 backfill(
                     sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
-                    lengths, trial, tally,
+                    lengths, trial, mix, tally,
                     queue, first,
                 )  # fmt: skip
 
@@ -177,6 +195,7 @@ def _start_in_order(
     by_rank: np.ndarray,
     least: np.ndarray,
     lengths: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     queue: int,
 ) -> int:
@@ -188,7 +207,7 @@ def _start_in_order(
         job = queues[queue].held
         if job < 0:
             job = first_by_key(sim, jobs, links, queues, pools, sizes, bits, by_rank, queue)
-        if not try_place(sim, jobs, pools, capacity, free, places, tally, job):
+        if not try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
             if sim[0].hold:
                 queues[queue].held = job
             return job
@@ -215,25 +234,26 @@ def _start_what_fits(
     by_rank: np.ndarray,
     least: np.ndarray,
     lengths: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     pool: int,
 ) -> None:
     """`fit`: walk down the queue and start whatever fits.
 
-    A size that does not fit once cannot fit later in the same walk, as GPUs only get fewer. So where priorities are
-    known beforehand, every size of the pool has a stretch of ranks, and only the firsts of the sizes that still fit
-    compete.
+    A size that does not fit once cannot fit later in the same walk, as GPUs only get fewer. (On tier 2 over nodes of
+    different size it can, so there it is tried again after a start.) So where priorities are known beforehand, every
+    size of the pool has a stretch of ranks, and only the firsts of the sizes that still fit compete.
     """
     if not sim[0].ranked:
         for size in range(queues[pool].size_low, queues[pool].size_high):
-            sizes[size].unfit = False
+            sizes[size].unfit_at = -1
         for job in line_up(sim, jobs, links, queues, pools, bits, by_rank, pool):
-            if sizes[jobs[job].size_class].unfit:
+            if known_unfit(sim, jobs, pools, sizes, job):
                 continue
-            if try_place(sim, jobs, pools, capacity, free, places, tally, job):
+            if try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
                 begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
             else:
-                sizes[jobs[job].size_class].unfit = True
+                sizes[jobs[job].size_class].unfit_at = sim[0].started
         return
     for size in range(queues[pool].size_low, queues[pool].size_high):
         sizes[size].first = next_from(bits, sizes[size].low, sizes[size].high)
@@ -247,8 +267,12 @@ def _start_what_fits(
             return
         rank = sizes[chosen].first
         job = by_rank[rank]
-        if try_place(sim, jobs, pools, capacity, free, places, tally, job):
+        if try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
             begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
             sizes[chosen].first = next_from(bits, rank + 1, sizes[chosen].high)
+            if not pools[pool].never_gains:
+                for size in range(queues[pool].size_low, queues[pool].size_high):
+                    low = behind(links, by_rank, sizes[size].low, sizes[size].high, links[job].priority)
+                    sizes[size].first = next_from(bits, low, sizes[size].high)
         else:
             sizes[chosen].first = -1

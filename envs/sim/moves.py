@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from allocation.placers import fits, place
+from allocation.outlined import placing
+from allocation.placers import MILP
+from allocation.tiers import mixed
 from berth.compiled import njit
+from envs.sim.outside import ask_outside
 from envs.sim.priorities import key
 from envs.sim.rankset import insert, next_from, note_least, remove
-from envs.sim.state import account, push_end
+from envs.sim.state import RECENT, account, push_end
 
 
 @njit
@@ -18,10 +21,13 @@ def enqueue(
     bits: np.ndarray,
     least: np.ndarray,
     lengths: np.ndarray,
+    mix: np.ndarray,
     job: int,
 ) -> None:
     """Let an arrived job wait."""
     queue = jobs[job].queue
+    if mix.shape[1] > 0:
+        notice(mix, jobs[job].pool, jobs[job].gpus)
     queues[queue].touched = True
     queues[queue].waiting += 1
     if sim[0].ranked:
@@ -79,19 +85,29 @@ def try_place(
     capacity: np.ndarray,
     free: np.ndarray,
     places: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     job: int,
 ) -> bool:
     """Choose nodes for a job out of those with `free` GPUs; False where it does not fit."""
+    if sim[0].placer == MILP:
+        fit = would_fit(sim, jobs, pools, capacity, free, tally, job)
+        jobs[job].place_count = ask_outside(sim[0].handle, job, free) if fit else 0
+        return fit
     pool = jobs[job].pool
-    jobs[job].place_count = place(
+    jobs[job].place_count = placing(
+        sim[0].placers,
+        False,
         sim[0].placer,
+        sim[0].tiers,
         free,
         capacity,
         pools[pool].low,
         pools[pool].high,
         jobs[job].gpus,
         jobs[job].fewest,
+        mix[pool],
+        mixed(mixed(sim[0].seed, int(sim[0].now)), jobs[job].gpus),
         places,
         jobs[job].place_at,
         tally,
@@ -111,8 +127,50 @@ def would_fit(
 ) -> bool:
     """Tell whether a job would fit where `free` GPUs are idle, choosing no nodes."""
     pool = jobs[job].pool
-    low, high = pools[pool].low, pools[pool].high
-    return fits(sim[0].placer, free, capacity, low, high, jobs[job].gpus, jobs[job].fewest, tally)
+    return (
+        placing(
+            sim[0].placers,
+            True,
+            sim[0].placer,
+            sim[0].tiers,
+            free,
+            capacity,
+            pools[pool].low,
+            pools[pool].high,
+            jobs[job].gpus,
+            jobs[job].fewest,
+            tally,
+            0,
+            tally,
+            0,
+            tally,
+        )
+        > 0
+    )
+
+
+@njit
+def known_unfit(sim: np.ndarray, jobs: np.ndarray, pools: np.ndarray, sizes: np.ndarray, job: int) -> bool:
+    """Tell whether jobs of this size were seen not to fit in this walk, and nothing can have changed that."""
+    seen = sizes[jobs[job].size_class].unfit_at
+    return seen >= 0 and (pools[jobs[job].pool].never_gains or seen == sim[0].started)
+
+
+@njit
+def notice(mix: np.ndarray, pool: int, gpus: int) -> None:
+    """Let `fgd` see a job that has arrived, in place of the oldest of its pool's last jobs.
+
+    mix (pools, largest + 2 + RECENT): how many of them ask for more than 0, 1, ... GPUs, how many have come, and their
+    sizes.
+    """
+    seen = mix.shape[1] - RECENT - 1
+    at = seen + 1 + mix[pool, seen] % RECENT
+    for f in range(min(mix[pool, at], seen)):
+        mix[pool, f] -= 1
+    for f in range(min(gpus, seen)):
+        mix[pool, f] += 1
+    mix[pool, at] = gpus
+    mix[pool, seen] += 1
 
 
 @njit

@@ -10,7 +10,7 @@ from counts of GPUs.
 import numpy as np
 
 from berth.compiled import njit
-from envs.sim.moves import occupy, try_place, vacate
+from envs.sim.moves import notice, occupy, try_place, vacate
 from envs.sim.priorities import key
 from envs.sim.state import ONE_BY_ONE_EASY, account
 
@@ -25,6 +25,7 @@ def replay_one_by_one(
     free: np.ndarray,
     nodes: np.ndarray,
     places: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
 ) -> None:
     """Run jobs, given in the order in which they arrive, until the last has ended."""
@@ -33,6 +34,8 @@ def replay_one_by_one(
     count = np.zeros(2, np.int64)  # how many wait, how many run
     sim[0].now = jobs[0].submit
     queue[0], count[0], sim[0].next = 0, 1, 1
+    if mix.shape[1] > 0:
+        notice(mix, jobs[0].pool, jobs[0].gpus)
     while count[0] > 0:
         keys, ties = np.empty(count[0]), np.empty(count[0])
         for i in range(count[0]):
@@ -41,17 +44,19 @@ def replay_one_by_one(
         _stable_sort(queue, ties)
         _stable_sort(queue, keys[by_tie])
         chosen = queue[0]
-        if not try_place(sim, jobs, pools, capacity, free, places, tally, chosen):
+        if not try_place(sim, jobs, pools, capacity, free, places, mix, tally, chosen):
             shadow = _shadow(jobs, pools, free, running, count[1], chosen) if backfill else -np.inf
             while True:
                 if backfill:
-                    _start_before(sim, jobs, pools, capacity, free, nodes, places, tally, queue, running, count, shadow)
-                _one_event(sim, jobs, capacity, free, nodes, places, queue, running, count)
-                if try_place(sim, jobs, pools, capacity, free, places, tally, chosen):
+                    _start_before(
+                        sim, jobs, pools, capacity, free, nodes, places, mix, tally, queue, running, count, shadow
+                    )
+                _one_event(sim, jobs, capacity, free, nodes, places, mix, queue, running, count)
+                if try_place(sim, jobs, pools, capacity, free, places, mix, tally, chosen):
                     break
         _start(sim, jobs, capacity, free, nodes, places, queue, running, count, chosen)
         while count[0] == 0 and (sim[0].next < len(jobs) or count[1] > 0):
-            _one_event(sim, jobs, capacity, free, nodes, places, queue, running, count)
+            _one_event(sim, jobs, capacity, free, nodes, places, mix, queue, running, count)
     for node in range(len(free)):
         account(sim, nodes, capacity, free, node)
 
@@ -95,6 +100,7 @@ def _one_event(
     free: np.ndarray,
     nodes: np.ndarray,
     places: np.ndarray,
+    mix: np.ndarray,
     queue: np.ndarray,
     running: np.ndarray,
     count: np.ndarray,
@@ -108,6 +114,8 @@ def _one_event(
     coming = sim[0].next
     if coming < len(jobs) and jobs[coming].submit <= end:
         sim[0].now = max(sim[0].now, jobs[coming].submit)
+        if mix.shape[1] > 0:
+            notice(mix, jobs[coming].pool, jobs[coming].gpus)
         queue[count[0]] = coming
         count[0] += 1
         sim[0].next = coming + 1
@@ -147,6 +155,7 @@ def _start_before(
     free: np.ndarray,
     nodes: np.ndarray,
     places: np.ndarray,
+    mix: np.ndarray,
     tally: np.ndarray,
     queue: np.ndarray,
     running: np.ndarray,
@@ -160,5 +169,5 @@ def _start_before(
     _stable_sort(queue, submits)
     for job in queue[: count[0]].copy():
         soon = sim[0].now + jobs[job].estimate < shadow
-        if soon and try_place(sim, jobs, pools, capacity, free, places, tally, job):
+        if soon and try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
             _start(sim, jobs, capacity, free, nodes, places, queue, running, count, job)

@@ -1,13 +1,14 @@
 """Jobs and a cluster in, a complete schedule out."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from allocation.placers import placer
+from allocation.choice import DEFAULT, Allocation
+from allocation.placers import MILP
 from berth.commandline import nearest
 from berth.errors import ConfigError, SimulationError
 from envs.knowledge import know, refuse_hidden
@@ -18,6 +19,9 @@ from envs.sim.state import ACCASIM_EASY, CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_
 from envs.sim.world import World, make_world
 from envs.snapshot import Snapshot
 from envs.workload import Workload
+
+if TYPE_CHECKING:
+    from envs.sim.foresight import Foresight
 
 EVENTS_AT_A_TIME = 20_000
 PLANS_AT_A_TIME = 200
@@ -70,6 +74,8 @@ class Schedule:
     place_gpus: np.ndarray  # (places,) int32
     busy: np.ndarray  # (nodes,) float64 GPU-seconds used
     stranded: np.ndarray  # (nodes,) float64 GPU-seconds idle on a partly used node
+    allocation: Allocation
+    placements: Mapping[str, int]  # how the MILP found its placements, where it did
 
     @property
     def end(self) -> np.ndarray:
@@ -106,7 +112,7 @@ class Simulation:
         policy: str | Ask | Policy = "fcfs",
         discipline: str = "strict",
         queue: str = "pool",
-        allocation: str = "lex",
+        allocation: str | Allocation = DEFAULT,
         runtime_info: str = "oracle",
         seed: int = 0,
     ) -> None:
@@ -115,6 +121,7 @@ class Simulation:
         check_options(self.policy, discipline, queue, runtime_info)
         self.discipline = discipline
         self.runtime_info = runtime_info
+        self.allocation = Allocation(allocation) if isinstance(allocation, str) else allocation
         how = DISCIPLINES[discipline]
         known = know(workload.trace, runtime_info, seed)
         self.world: World = make_world(
@@ -126,7 +133,9 @@ class Simulation:
             known.estimate,
             known.similar,
             one_queue=queue == "global" and how.code in (IN_ORDER, EASY, ACCASIM_EASY),
-            placer=placer(allocation).code,
+            placer=self.allocation.placer.code,
+            tiers=self.allocation.highest_tier,
+            seed=seed,
         )
         sim = self.world.sim[0]
         sim["discipline"], sim["hold"] = how.code, how.hold
@@ -142,6 +151,11 @@ class Simulation:
             self.world = self.world.listed(self.policy.code)
         else:
             self.world = self.world.ranked_by(self.policy.code, by_size)
+        self._outside: Foresight | None = None
+        if self.allocation.placer.code == MILP:
+            from envs.sim import foresight  # PuLP takes a while to import
+
+            self._outside = foresight.Foresight(self.allocation, self.world)
 
     def run(self, progress: Callable[[int], None] | None = None) -> Schedule:
         """Run to the end; `progress` is told the number of jobs started, now and then."""
@@ -159,18 +173,23 @@ class Simulation:
     def schedule(self) -> Schedule:
         """What has come out; complete once everything has run."""
         world = self.world
+        count = world.jobs["place_count"].astype(np.int64)
+        at = np.cumsum(count) - count
+        used = np.repeat(world.jobs["place_at"] - at, count) + np.arange(int(count.sum()))
         return Schedule(
             workload=self.workload,
             policy=self.policy.name,
             discipline=self.discipline,
             runtime_info=self.runtime_info,
             start=world.jobs["start"].copy(),
-            place_at=world.jobs["place_at"].copy(),
+            place_at=at,
             place_count=world.jobs["place_count"].copy(),
-            place_node=world.places["node"].copy(),
-            place_gpus=world.places["gpus"].copy(),
+            place_node=world.places["node"][used],
+            place_gpus=world.places["gpus"][used],
             busy=world.nodes["busy"].copy(),
             stranded=world.nodes["stranded"].copy(),
+            allocation=self.allocation,
+            placements=self._outside.counts if self._outside else {},
         )
 
     def snapshot(self) -> Snapshot:
@@ -236,7 +255,7 @@ def simulate(
     policy: str | Ask | Policy = "fcfs",
     discipline: str = "strict",
     queue: str = "pool",
-    allocation: str = "lex",
+    allocation: str | Allocation = DEFAULT,
     runtime_info: str = "oracle",
     seed: int = 0,
     progress: Callable[[int], None] | None = None,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from allocation.placers import SHARE
 from berth.compiled import njit
 
 IN_ORDER, EASY, FIT, CONSERVATIVE, ONE_BY_ONE, ONE_BY_ONE_EASY, ACCASIM_EASY = range(7)
@@ -12,7 +13,11 @@ SIM = np.dtype([
     ("next", "i8"),  # number of the job that arrives next
     ("running", "i8"),  # how many jobs run
     ("started", "i8"),  # how many jobs have started
+    ("seed", "i8"),  # of the placer `random`
+    ("placers", "i8"),  # address of the compiled placers (allocation/outlined.py)
+    ("handle", "i8"),  # number of the Python object that places (outside.py)
     ("placer", "i4"),  # allocation/placers.py
+    ("tiers", "i4"),  # the highest tier on which a job may start
     ("policy", "i4"),  # priorities.py
     ("discipline", "i4"),  # IN_ORDER, EASY, ...
     ("hold", "?"),  # a chosen job holds its queue until it starts
@@ -68,14 +73,15 @@ POOL = np.dtype([
     ("gpus", "i8"),
     ("low", "i4"),  # its nodes are low..high - 1
     ("high", "i4"),
+    ("never_gains", "?"),  # what does not fit cannot fit once more GPUs are taken
 ])  # fmt: skip
 """The pools of nodes."""
 
 SIZE = np.dtype([
-    ("first", "i8"),  # scratch: a rank, or the number of starts after which it was seen to delay
+    ("first", "i8"),  # scratch: a rank, or how many jobs had started when it was seen to delay
     ("low", "i4"),  # its ranks are low..high - 1, where ranks are by size
     ("high", "i4"),
-    ("unfit", "?"),  # scratch: does not fit any more in this walk
+    ("unfit_at", "i8"),  # scratch: how many jobs had started when it was last seen not to fit in this walk, or -1
 ])  # fmt: skip
 """The size classes: jobs of one pool with equal GPUs."""
 
@@ -89,8 +95,11 @@ NODE = np.dtype([
 END = np.dtype([("time", "f8"), ("job", "i4")])
 """The running jobs as a heap by (end, job)."""
 
-PLACE = np.dtype([("node", "i4"), ("gpus", "i4")])
+PLACE = SHARE
 """Where jobs run: job j has the places place_at..place_at + place_count - 1."""
+
+RECENT = 1000
+"""How many of a pool's last jobs the placer `fgd` looks back on."""
 
 HISTORY = 10
 """How many ended jobs of a kind the run-time predictor looks back on."""

@@ -4,12 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocation.placers import fewest_nodes, most_nodes
+from allocation.orders import FGD
+from allocation.outlined import placers_address
+from allocation.placers import most_nodes, never_gains
+from allocation.tiers import fewest_nodes
 from berth.compiled import njit, records
 from envs.sim.cluster import Nodes
 from envs.sim.order import all_keys, rank_jobs, ranks, size_classes
 from envs.sim.rankset import words_for
-from envs.sim.state import CONSERVATIVE, END, HISTORY, JOB, LINK, NODE, PLACE, POOL, QUEUE, SIM, SIZE
+from envs.sim.state import CONSERVATIVE, END, HISTORY, JOB, LINK, NODE, PLACE, POOL, QUEUE, RECENT, SIM, SIZE
 
 
 class World(NamedTuple):
@@ -33,6 +36,7 @@ class World(NamedTuple):
     similar: np.ndarray  # (jobs, levels) int32, groups to predict from
     recent: np.ndarray  # (groups, 1 + HISTORY) float64, what the predictor has seen
     trial: np.ndarray  # (nodes,) int32, scratch: idle GPUs at another time
+    mix: np.ndarray  # (pools, largest node + 2 + RECENT or 0) int64, sizes of the pools' last jobs (moves.notice)
     tally: np.ndarray  # (largest node + 1,) int64, scratch of the placers
 
     def clockwork(self) -> tuple[np.ndarray, ...]:
@@ -48,7 +52,7 @@ class World(NamedTuple):
     def single(self) -> tuple[np.ndarray, ...]:
         """What `one_by_one.replay_one_by_one` takes."""
         w = self
-        return w.sim, w.jobs, w.links, w.pools, w.capacity, w.free, w.nodes, w.places, w.tally
+        return w.sim, w.jobs, w.links, w.pools, w.capacity, w.free, w.nodes, w.places, w.mix, w.tally
 
     def listed(self, policy: int) -> "World":
         """Keep queues as lists, and compute a policy's keys at every decision."""
@@ -91,22 +95,27 @@ def make_world(
     similar: np.ndarray,
     one_queue: bool,
     placer: int,
+    tiers: int = 1,
+    seed: int = 0,
 ) -> World:
     """Lay out an idle cluster before the first event, and jobs (jobs,) in the order of their arrival.
 
     The discipline and the priorities are set afterwards.
     """
     size_class, size_low = size_classes(pool, gpus, len(nodes.pool_gpus))
-    fewest, most = _node_counts(nodes, pool, gpus, placer)
+    fewest, most = _node_counts(nodes, pool, gpus, placer, tiers)
     jobs = records(len(submit), JOB)
     _fill(jobs, submit, run_time, estimate, gpus, fewest, most, pool, size_class, one_queue)
     sim = records(1, SIM)
-    sim["placer"] = placer
+    sim["placer"], sim["tiers"], sim["seed"] = placer, tiers, seed
+    sim["placers"] = placers_address()
     sim["predict"] = similar.shape[1] > 0
     queues = records(1 if one_queue else len(nodes.pool_gpus), QUEUE)
     queues["head"] = queues["tail"] = queues["held"] = queues["shadow_of"] = -1
     pools = records(len(nodes.pool_gpus), POOL)
     pools["gpus"], pools["low"], pools["high"] = nodes.pool_gpus, nodes.first[:-1], nodes.first[1:]
+    for p in range(len(pools)):
+        pools["never_gains"][p] = never_gains(placer, tiers, nodes.capacity[nodes.first[p] : nodes.first[p + 1]])
     queues["size_low"] = 0 if one_queue else size_low[:-1]
     queues["size_high"] = size_low[-1] if one_queue else size_low[1:]
     return World(
@@ -127,6 +136,7 @@ def make_world(
         lengths=np.zeros(0),
         similar=similar,
         recent=np.zeros((int(similar.max()) + 1 if similar.size else 0, 1 + HISTORY)),
+        mix=np.zeros((len(pools), int(nodes.capacity.max()) + 2 + RECENT if placer == FGD else 0), np.int64),
         trial=np.zeros(len(nodes.capacity), np.int32),
         tally=np.zeros(int(nodes.capacity.max()) + 1, np.int64),
     )
@@ -168,12 +178,14 @@ def _links(count: int) -> np.ndarray:
     return links
 
 
-def _node_counts(nodes: Nodes, pool: np.ndarray, gpus: np.ndarray, placer: int) -> tuple[np.ndarray, np.ndarray]:
+def _node_counts(
+    nodes: Nodes, pool: np.ndarray, gpus: np.ndarray, placer: int, tiers: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The fewest nodes that could hold each job, and the most that the placer may use for it."""
     fewest, most = np.zeros(len(gpus), np.int32), np.zeros(len(gpus), np.int64)
     for p in range(len(nodes.pool_gpus)):
         here = pool == p
         capacity = nodes.capacity[nodes.first[p] : nodes.first[p + 1]]
         fewest[here] = fewest_nodes(capacity, gpus[here])
-        most[here] = most_nodes(placer, capacity, gpus[here], fewest[here])
+        most[here] = most_nodes(placer, tiers, capacity, gpus[here], fewest[here])
     return fewest, most

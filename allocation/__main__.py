@@ -1,0 +1,210 @@
+"""Ask where a request would go: the candidates of both tiers with their scores, and what each placer chooses.
+
+python -m allocation --free 8,8,3,1 --gpus 10
+python -m allocation --free 2x16,8x10,3,0x9 --capacity 2x16,8x20 --gpus 12 --ahead 8,4,1
+"""
+
+import sys
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from allocation.candidates import Placement, scores, tier_candidates
+from allocation.choice import AHEAD, TIERS_TEXT, TIME_LIMIT, Allocation
+from allocation.placers import PLACERS, SHARE, fits, most_nodes, place
+from allocation.tiers import TIERS, fewest_nodes, largest, mixed
+from berth.commandline import option, parse, run
+from berth.compiled import is_compiled, records
+from berth.console import console, tell
+from berth.errors import ConfigError
+
+MOST_NODES = 100_000
+LOOKED_AT = 20_000
+DRAWN = 24
+"""How many candidates are looked at, and how many nodes are drawn."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What `python -m allocation` takes."""
+
+    free: tuple[str, ...] = option((), "free GPUs of each node; 8x3 stands for 8,8,8", metavar="8,8,3,1")
+    gpus: int = option(0, "how many GPUs are asked for")
+    capacity: tuple[str, ...] = option((), "GPUs of each node, or one number for all; default: the most that are free")
+    tiers: str = option("1+2", TIERS_TEXT, choices=tuple(TIERS))
+    ahead: tuple[str, ...] = option((), f"GPUs of the next jobs in line, for milp; the first {AHEAD} count")
+    recent: tuple[str, ...] = option((), "GPUs of the pool's recent jobs, for fgd; default: the request itself")
+    seed: int = option(0, "seed of random")
+    milp_time_limit: float = option(1.0, TIME_LIMIT, metavar="S")
+    show: int = option(12, "how many candidates of a tier are shown")
+
+
+def numbers(flag: str, words: tuple[str, ...], least: int) -> np.ndarray:
+    """Whole numbers out of a list like 8,8x3; raises ConfigError for anything else."""
+    found: list[int] = []
+    for word in words:
+        value, _, times = word.partition("x")
+        if not value.isdecimal() or (times and not times.isdecimal()) or int(value) > 2**20 or word.endswith("x"):
+            raise ConfigError(f"{flag} {word!r}: want whole numbers >= {least}, like 8 or 8x3 (three times 8)")
+        if int(value) < least:
+            raise ConfigError(f"{flag} {word}: want at least {least}")
+        if len(found) + int(times or 1) > MOST_NODES:
+            raise ConfigError(f"{flag}: more than {MOST_NODES:,} numbers")
+        found += [int(value)] * int(times or 1)
+    return np.array(found, np.int32)
+
+
+def nodes_asked_about(config: Config) -> tuple[np.ndarray, np.ndarray]:
+    """Free GPUs and capacity (nodes,) as the flags say."""
+    if not config.free or config.gpus < 1:
+        raise ConfigError("want --free with the free GPUs of each node, and --gpus N with N > 0; --help has examples")
+    free = numbers("--free", config.free, 0)
+    capacity = (
+        numbers("--capacity", config.capacity, 1) if config.capacity else np.array([max(free.max(), 1)], np.int32)
+    )
+    if len(capacity) == 1:
+        capacity = np.repeat(capacity, len(free))
+    if len(capacity) != len(free):
+        raise ConfigError(f"--capacity has {len(capacity):,} nodes, --free {len(free):,}; want one number, or as many")
+    if (free > capacity).any():
+        node = int(np.argmax(free > capacity))
+        raise ConfigError(f"node {node} has {free[node]} GPUs free of {capacity[node]}; want no more than it has")
+    return free, capacity
+
+
+def choices(config: Config, free: np.ndarray, capacity: np.ndarray) -> dict[str, Placement | None]:
+    """What every placer chooses."""
+    fewest = fewest_nodes(capacity, np.array([config.gpus]))
+    recent = numbers("--recent", config.recent, 1) if config.recent else np.array([config.gpus])
+    seed = mixed(config.seed, config.gpus)
+    found: dict[str, Placement | None] = {}
+    for name, placer in PLACERS.items():
+        if name == "milp":
+            from allocation.milp import Planner
+
+            ahead = numbers("--ahead", config.ahead, 1)[:AHEAD].tolist()
+            answer = Planner(TIERS[config.tiers], config.milp_time_limit).place(free, capacity, config.gpus, ahead)
+            found[name] = answer.nodes if answer else None
+            continue
+        tally = np.zeros(int(capacity.max()) + 1, np.int64)
+        larger = np.array([int((recent > f).sum()) for f in range(len(tally))])
+        tiers = TIERS[config.tiers]
+        out = records(max(1, int(most_nodes(placer.code, tiers, capacity, np.array([config.gpus]), fewest)[0])), SHARE)
+        count = place(
+            placer.code, tiers, free, capacity, 0, len(free), config.gpus, int(fewest[0]), larger, seed, out, 0, tally
+        )
+        found[name] = [(int(node), int(taken)) for node, taken in out[:count]] or None
+    return found
+
+
+def why_not(free: np.ndarray, capacity: np.ndarray, gpus: int, tiers: int) -> str:
+    """Why no tier has a placement; "" where one does."""
+    fewest = int(fewest_nodes(capacity, np.array([gpus]))[0])
+    tally = np.bincount(free, minlength=int(capacity.max()) + 1)
+    if fewest == 0:
+        return f"the nodes have {int(capacity.sum()):,} GPUs in all: {gpus:,} can never fit"
+    if fits(PLACERS["lex"].code, tiers, free, capacity, 0, len(free), gpus, fewest, tally.copy()):
+        return ""
+    if int(free.sum()) < gpus:
+        return f"{int(free.sum()):,} GPUs are free in all"
+    has = "freest has" if fewest == 1 else "freest have"
+    told = f"tier 1 needs {_nodes(fewest)}, and the {has} {largest(tally, fewest):,} GPUs free"
+    if tiers == 1:
+        return f"{told}; --tiers 1+2 would allow {_nodes(fewest + 1)}"
+    if fewest + 1 > len(free):
+        return f"{told}; there is no node more for tier 2"
+    if largest(tally, fewest + 1) < gpus:
+        return f"{told}; tier 2 needs {_nodes(fewest + 1)}, and the freest have {largest(tally, fewest + 1):,}"
+    return f"{told}; {_nodes(fewest + 1)} would do, but one more would be partly used than now, which tier 2 rules out"
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count:,} nodes"
+
+
+def show_candidates(
+    config: Config, free: np.ndarray, capacity: np.ndarray, chosen: dict[str, Placement | None]
+) -> None:
+    """Print the candidates of each tier with their scores, the best by `defrag` first."""
+    out = console()
+    for tier in range(1, TIERS[config.tiers] + 1):
+        found = list(islice(tier_candidates(free, capacity, config.gpus, tier), LOOKED_AT))
+        fewest = int(fewest_nodes(capacity, np.array([config.gpus]))[0])
+        title = f"tier {tier}: {_nodes(fewest + tier - 1)}" + (", partly used nodes do not grow" if tier == 2 else "")
+        if not found:
+            out.print(f"{title}: no placement")
+            continue
+        ranked = sorted((scores(free, capacity, placed), placed) for placed in found)
+        table = Table(title=title, title_justify="left", header_style="")
+        for head in ("node:GPUs", "partly used", "stranded GPUs", "variance of load", "chosen by"):
+            table.add_column(head, justify="left" if head in ("node:GPUs", "chosen by") else "right")
+        names = {id(placed): _who(chosen, placed) for placed in found}
+        first = ranked[: config.show] + [row for row in ranked[config.show :] if names[id(row[1])]]
+        for score, placed in first:
+            told = (f"{score.partly_used:+d}", f"{score.stranded:+d}", f"{score.variance:+.4f}")
+            table.add_row(_spelled(placed), *told, names[id(placed)])
+        out.print(table)
+        if len(first) < len(found):
+            more = (
+                f"at least {len(found) - len(first):,}" if len(found) == LOOKED_AT else f"{len(found) - len(first):,}"
+            )
+            out.print(f"{more} more; --show N shows N of them")
+
+
+def _who(chosen: dict[str, Placement | None], placed: Placement) -> str:
+    return ", ".join(name for name, choice in chosen.items() if choice == placed)
+
+
+def _spelled(placed: Placement) -> str:
+    text = " ".join(f"{node}:{gpus}" for node, gpus in placed[:DRAWN])
+    return text + (f" ... ({len(placed):,} nodes)" if len(placed) > DRAWN else "")
+
+
+def show_choices(free: np.ndarray, capacity: np.ndarray, chosen: dict[str, Placement | None]) -> None:
+    """Print a picture of the nodes for each placer: what was used, what it takes, what stays free."""
+    taken = {node for placed in chosen.values() if placed for node, _ in placed}
+    drawn = list(range(len(free))) if len(free) <= DRAWN else sorted(taken)[:DRAWN]
+    table = Table(title="what each placer chooses: # used before, @ taken now, . free", title_justify="left")
+    table.add_column("placer")
+    table.add_column("nodes " + " ".join(str(node) for node in drawn) + (" ..." if len(drawn) < len(free) else ""))
+    table.add_column("node:GPUs")
+    for name, placed in chosen.items():
+        here = dict(placed or [])
+        bars = []
+        for node in drawn:
+            used, now = int(capacity[node] - free[node]), here.get(node, 0)
+            bars.append("#" * used + "@" * now + "." * (int(capacity[node]) - used - now))
+        table.add_row(name, Text(" ".join(bars)), _spelled(placed) if placed else "does not fit")
+    console().print(table)
+
+
+def main() -> None:
+    """Answer a question about one request; exit code 1 where it fits on no tier."""
+    config = parse(Config, description=__doc__ or "", program="python -m allocation")
+    free, capacity = nodes_asked_about(config)
+    Allocation("milp", config.tiers, config.milp_time_limit)
+    if config.show < 1:
+        raise ConfigError(f"--show {config.show}: want a number > 0")
+    for flag, words in (("--ahead", config.ahead), ("--recent", config.recent)):
+        numbers(flag, words, 1)
+    if not is_compiled():
+        tell("compiling the placers for this machine, once ...")
+    console().print(
+        f"{config.gpus:,} GPUs asked for, {int(free.sum()):,} of {int(capacity.sum()):,} free on {_nodes(len(free))}"
+    )
+    reason = why_not(free, capacity, config.gpus, TIERS[config.tiers])
+    chosen = choices(config, free, capacity)
+    if not reason:
+        show_candidates(config, free, capacity, chosen)
+    if any(chosen.values()):
+        show_choices(free, capacity, chosen)
+    if reason:
+        console().print(f"fits on no tier: {reason}")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    run(main)
