@@ -38,8 +38,9 @@ bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/placing.py
 
-results: setup   ## the long experiments: calibrated samples against the real traces, seed by seed
+results: setup   ## the long experiments: samples against real traces, seed by seed; placers against each other
 	$(BIN)/python benchmarks/calibrate.py --seeds 40
+	$(BIN)/python benchmarks/allocation_study.py
 
 clean:           ## remove what can be made again
 	rm -rf $(VENV) .numba_cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

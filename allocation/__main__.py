@@ -6,7 +6,6 @@ python -m allocation --free 2x16,8x10,3,0x9 --capacity 2x16,8x20 --gpus 12 --ahe
 
 import sys
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 from rich.table import Table
@@ -131,11 +130,11 @@ def show_candidates(
     """Print the candidates of each tier with their scores, the best by `defrag` first."""
     out = console()
     for tier in range(1, TIERS[config.tiers] + 1):
-        found = list(islice(tier_candidates(free, capacity, config.gpus, tier), LOOKED_AT))
+        found, all_of_them = tier_candidates(free, capacity, config.gpus, tier, LOOKED_AT)
         fewest = int(fewest_nodes(capacity, np.array([config.gpus]))[0])
         title = f"tier {tier}: {_nodes(fewest + tier - 1)}" + (", partly used nodes do not grow" if tier == 2 else "")
         if not found:
-            out.print(f"{title}: no placement")
+            out.print(f"{title}: no placement" + ("" if all_of_them else f" among the first {LOOKED_AT:,} looked at"))
             continue
         ranked = sorted((scores(free, capacity, placed), placed) for placed in found)
         table = Table(title=title, title_justify="left", header_style="")
@@ -148,10 +147,9 @@ def show_candidates(
             table.add_row(_spelled(placed), *told, names[id(placed)])
         out.print(table)
         if len(first) < len(found):
-            more = (
-                f"at least {len(found) - len(first):,}" if len(found) == LOOKED_AT else f"{len(found) - len(first):,}"
-            )
-            out.print(f"{more} more; --show N shows N of them")
+            out.print(f"{len(found) - len(first):,} more; --show N shows N of them")
+        if not all_of_them:
+            out.print(f"only the first {LOOKED_AT:,} were looked at; what the placers choose is best among all")
 
 
 def _who(chosen: dict[str, Placement | None], placed: Placement) -> str:

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
+from allocation.orders import partly_change
 from allocation.tiers import fewest_nodes
 
 Kind = tuple[int, int]
@@ -59,20 +61,29 @@ def on_lowest(pattern: Pattern, free: np.ndarray, capacity: np.ndarray) -> Place
     return placed
 
 
-def tier_candidates(free: np.ndarray, capacity: np.ndarray, gpus: int, tier: int) -> Iterator[Placement]:
-    """Every placement of a tier, of those that differ only by equal nodes one; there can be very many."""
+def tier_candidates(
+    free: np.ndarray, capacity: np.ndarray, gpus: int, tier: int, look_at: int
+) -> tuple[list[Placement], bool]:
+    """Every placement of a tier, of those that differ only by equal nodes one; and whether that is all.
+
+    There can be very many: no more are looked at than said.
+    """
     fewest = int(fewest_nodes(capacity, np.array([gpus]))[0])
     if fewest == 0:
-        return
+        return [], True
     shares = [
         ((kind, taken), count)
         for kind, count in sorted(kinds_of(free, capacity).items(), key=lambda item: (-item[0][1], -item[0][0]))
         for taken in range(kind[1], 0, -1)
     ]
-    for pattern in _patterns(shares, 0, fewest + tier - 1, gpus, Counter()):
-        placed = on_lowest(pattern, free, capacity)
-        if tier == 1 or scores(free, capacity, placed).partly_used <= 0:
-            yield placed
+    patterns = list(islice(_patterns(shares, 0, fewest + tier - 1, gpus, Counter()), look_at))
+    allowed = [pattern for pattern in patterns if tier == 1 or partly_growth(pattern) <= 0]
+    return [on_lowest(pattern, free, capacity) for pattern in allowed], len(patterns) < look_at
+
+
+def partly_growth(pattern: Pattern) -> int:
+    """By how much a pattern changes the number of partly used nodes."""
+    return sum(count * partly_change(*kind, taken) for (kind, taken), count in pattern.items())
 
 
 def _patterns(

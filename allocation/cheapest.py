@@ -223,6 +223,7 @@ def _search(
     """Fill the tables: after each layer, the least cost of every (nodes still to choose, GPUs lost, partly used)."""
     _, choose, losses, counts = tables.shape
     loss = losses - 1
+    middle = counts // 2  # a node changes the number of partly used ones by one at most
     for layer in range(len(layers)):
         old, new = tables[layer], tables[layer + 1]
         for left in range(choose):
@@ -235,7 +236,7 @@ def _search(
         low = floor + 1 if f == most else 1
         for left in range(low, choose):
             for lost in range(loss - left * least + 1):
-                for partly in range(counts):
+                for partly in range(max(0, middle - choose + 1 + left), min(counts, middle + choose - left)):
                     so_far = old[left, lost, partly]
                     if so_far == _NEVER:
                         continue

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import pulp
 
-from allocation.candidates import Kind, Pattern, Placement, kinds_of, on_lowest
+from allocation.candidates import Kind, Pattern, Placement, kinds_of, on_lowest, partly_growth
 from allocation.cheapest import cheapest
 from allocation.orders import BEST_FIT, FRUGAL, IMBALANCE_COST, LEFT_COST, NODE_COST, PARTLY_COST, partly_change
 from allocation.placers import SHARE
@@ -261,11 +261,10 @@ def _holds(pattern: Pattern, kinds: Counter[Kind], gpus: int, fewest: int, tiers
     used: Counter[Kind] = Counter()
     for (kind, _), count in pattern.items():
         used[kind] += count
-    partly = sum(count * partly_change(*kind, taken) for (kind, taken), count in pattern.items())
     return (
         sum(count * taken for (_, taken), count in pattern.items()) == gpus
         and all(count <= kinds[kind] for kind, count in used.items())
-        and (nodes == fewest or (tiers == 2 and nodes == fewest + 1 and partly <= 0))
+        and (nodes == fewest or (tiers == 2 and nodes == fewest + 1 and partly_growth(pattern) <= 0))
     )
 
 

@@ -16,34 +16,40 @@ from berth.streams import stream
 
 STATES = 60
 REPEATS = 5
-REQUESTS = (1, 4, 12, 64, 512)
+REQUESTS = (1, 8, 12, 64, 512)
+PLACERS_BY_CODE = {placer.code: placer for placer in PLACERS.values()}
 SIZES, SHARES = (1, 2, 4, 8, 16, 32), (0.55, 0.1, 0.12, 0.15, 0.06, 0.02)
 
 
-def states(nodes: int, gpus: int, name: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Random pools of 8-GPU nodes (full, partly used, idle: 4 to 4 to 2), with as many idle ones as a request needs."""
-    rng = stream(1, f"{name} {nodes} {gpus}")
+def states(nodes: int, gpus: int, tier: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Random pools of 8-GPU nodes: full, partly used and idle, with as many idle ones as a request needs.
+
+    For tier 2 there is an idle node too few, and partly used ones stand in.
+    """
+    rng = stream(1, f"placing {nodes} {gpus} {tier}")
     capacity = np.full(nodes, 8, np.int32)
     needed = -(-gpus // 8)
     for _ in range(STATES):
         free = np.where(rng.random(nodes) < 0.4, 0, rng.integers(1, 8, nodes))
-        free = np.where(rng.random(nodes) < 0.2, 8, free).astype(np.int32)
-        free[rng.permutation(nodes)[:needed]] = 8
-        yield free, capacity
+        if tier == 1:
+            free[rng.random(nodes) < 0.2] = 8
+        free[rng.permutation(nodes)[: needed + 1]] = 8 if tier == 1 else 7
+        free[rng.permutation(np.flatnonzero(free == 7))[: needed - 1]] = 8
+        yield free.astype(np.int32), capacity
 
 
-def microseconds(code: int, nodes: int, gpus: int) -> float:
+def microseconds(code: int, nodes: int, gpus: int, tier: int) -> float:
     """The median over random states of the shortest of a few placements, with the call from Python."""
     fewest = -(-gpus // 8)
     out, tally, larger = records(gpus, SHARE), np.zeros(9, np.int64), np.arange(9)[::-1].copy()
     times = []
-    for free, capacity in states(nodes, gpus, "placing"):
+    for free, capacity in states(nodes, gpus, tier):
         shortest = np.inf
         for _ in range(REPEATS):
             begin = time.perf_counter()
             placed = place(code, 2, free, capacity, 0, nodes, gpus, fewest, larger, 1, out, 0, tally)
             shortest = min(shortest, time.perf_counter() - begin)
-        assert placed > 0
+        assert placed == fewest + tier - 1 or not PLACERS_BY_CODE[code].tiered
         times.append(1e6 * shortest)
     return float(np.median(times))
 
@@ -52,14 +58,15 @@ def placements() -> Table:
     """Every compiled placer."""
     names = [name for name in PLACERS if name != "milp"]
     title = "Microseconds a placement, median (8-GPU nodes)"
-    table = Table("nodes", "GPUs", *names, "wanted", title=title)
+    table = Table("nodes", "GPUs", "tier", *names, "wanted", title=title)
     for nodes in (36, 300, 2_000, 10_000):
         for gpus in REQUESTS:
             if gpus > 4 * nodes:
                 continue
-            times = [microseconds(PLACERS[name].code, nodes, gpus) for name in names]
             wanted = "< 20" if nodes == 36 else "< 1,000" if nodes == 10_000 else ""
-            table.add_row(f"{nodes:,}", str(gpus), *(f"{value:.1f}" for value in times), wanted)
+            for tier in (1, 2) if gpus % 8 == 0 else (1,):
+                times = [microseconds(PLACERS[name].code, nodes, gpus, tier) for name in names]
+                table.add_row(f"{nodes:,}", str(gpus), str(tier), *(f"{value:.1f}" for value in times), wanted)
     return table
 
 
@@ -67,6 +74,8 @@ def programs() -> Table:
     """The integer program on crowded pools, with nothing remembered: all placements, then those that were solved."""
     title = "MILP, milliseconds a placement (crowded pools of 8-GPU nodes, five jobs ahead)"
     table = Table("nodes", "placements", "mean", "p99", "solved", "mean", "p99", "wanted", title=title)
+    warm = np.array([4, 3], np.int32)
+    Planner().place(warm, warm + 4, 1, [3, 3])
     for nodes in (36, 300, 2_000):
         rng = stream(2, f"milp {nodes}")
         capacity = np.full(nodes, 8, np.int32)

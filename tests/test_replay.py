@@ -84,6 +84,12 @@ def test_ones_own_function_trace_and_cluster(tmp_path):
         (("--max_jobs", "-1"), "want a number > 0"),
         (("--queue", "globl"), "did you mean global"),
         (("--allocation", "lx"), "did you mean lex"),
+        (("--tiers", "2"), "known: 1, 1+2"),
+        (("--tiers", "1", "--allocation", "spread"), "does not go by tiers"),
+        (("--use_milp_allocation", "1", "--allocation", "lex"), "means --allocation milp, but --allocation is lex"),
+        (("--use_milp_allocation", "0", "--allocation", "milp"), "means --allocation lex, but --allocation is milp"),
+        (("--milp_time_limit", "3"), "does nothing with --allocation"),
+        (("--milp_time_limit", "0", "--allocation", "milp"), "want seconds > 0"),
         (("--format", "swf"), "1 field, want 18"),
         (("--nonsense",), "is not a flag here"),
     ],
@@ -94,6 +100,16 @@ def test_mistakes_are_told_in_one_line(words, message):
     assert message in done.stderr
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("words", "told"), [(("1",), "milp, tiers 1+2"), (("0", "--tiers", "1"), "lex, tiers 1")])
+def test_the_seeds_flag_for_the_milp(tmp_path, words, told):
+    done = replay("--max_jobs", "300", "--use_milp_allocation", *words, "--csv", tmp_path, "--plot", tmp_path / "p.png")
+    assert done.returncode == 0, done.stderr
+    assert f"allocation {told}" in done.stdout
+    row = next(csv.DictReader((tmp_path / "summary.csv").open()))
+    assert row["allocation"] == told
+    assert ("milp_failed" in row) == (words == ("1",))
 
 
 def test_places_that_cannot_be_written_to_are_told_before_the_work(tmp_path):
