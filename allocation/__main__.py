@@ -13,14 +13,15 @@ from rich.text import Text
 
 from allocation.candidates import Placement, scores, tier_candidates
 from allocation.choice import AHEAD, TIERS_TEXT, TIME_LIMIT, Allocation
-from allocation.placers import PLACERS, SHARE, fits, most_nodes, place
+from allocation.placers import PLACERS, fits, place_request
 from allocation.tiers import TIERS, fewest_nodes, largest, mixed
 from berth.commandline import option, parse, run
-from berth.compiled import is_compiled, records
+from berth.compiled import is_compiled
 from berth.console import console, tell
 from berth.errors import ConfigError
 
 MOST_NODES = 100_000
+MOST_GPUS = 1024
 LOOKED_AT = 20_000
 DRAWN = 24
 """How many candidates are looked at, and how many nodes are drawn."""
@@ -46,7 +47,12 @@ def numbers(flag: str, words: tuple[str, ...], least: int) -> np.ndarray:
     found: list[int] = []
     for word in words:
         value, _, times = word.partition("x")
-        if not value.isdecimal() or (times and not times.isdecimal()) or int(value) > 2**20 or word.endswith("x"):
+        whole = value.isascii() and value.isdecimal() and len(value) < 10
+        if (
+            not whole
+            or word.endswith("x")
+            or (times and not (times.isascii() and times.isdecimal() and len(times) < 10))
+        ):
             raise ConfigError(f"{flag} {word!r}: want whole numbers >= {least}, like 8 or 8x3 (three times 8)")
         if int(value) < least:
             raise ConfigError(f"{flag} {word}: want at least {least}")
@@ -61,9 +67,13 @@ def nodes_asked_about(config: Config) -> tuple[np.ndarray, np.ndarray]:
     if not config.free or config.gpus < 1:
         raise ConfigError("want --free with the free GPUs of each node, and --gpus N with N > 0; --help has examples")
     free = numbers("--free", config.free, 0)
+    if config.gpus > MOST_NODES * MOST_GPUS:
+        raise ConfigError(f"--gpus {config.gpus}: want no more than {MOST_NODES * MOST_GPUS:,}")
     capacity = (
         numbers("--capacity", config.capacity, 1) if config.capacity else np.array([max(free.max(), 1)], np.int32)
     )
+    if capacity.max() > MOST_GPUS:
+        raise ConfigError(f"a node with {capacity.max():,} GPUs: want no more than {MOST_GPUS:,}")
     if len(capacity) == 1:
         capacity = np.repeat(capacity, len(free))
     if len(capacity) != len(free):
@@ -76,26 +86,18 @@ def nodes_asked_about(config: Config) -> tuple[np.ndarray, np.ndarray]:
 
 def choices(config: Config, free: np.ndarray, capacity: np.ndarray) -> dict[str, Placement | None]:
     """What every placer chooses."""
-    fewest = fewest_nodes(capacity, np.array([config.gpus]))
-    recent = numbers("--recent", config.recent, 1) if config.recent else np.array([config.gpus])
-    seed = mixed(config.seed, config.gpus)
+    tiers, seed = TIERS[config.tiers], mixed(config.seed, config.gpus)
+    recent = numbers("--recent", config.recent, 1).tolist() if config.recent else [config.gpus]
     found: dict[str, Placement | None] = {}
-    for name, placer in PLACERS.items():
+    for name in PLACERS:
         if name == "milp":
-            from allocation.milp import Planner
+            from allocation.milp import Planner  # PuLP takes a while to import
 
             ahead = numbers("--ahead", config.ahead, 1)[:AHEAD].tolist()
-            answer = Planner(TIERS[config.tiers], config.milp_time_limit).place(free, capacity, config.gpus, ahead)
+            answer = Planner(tiers, config.milp_time_limit).place(free, capacity, config.gpus, ahead)
             found[name] = answer.nodes if answer else None
-            continue
-        tally = np.zeros(int(capacity.max()) + 1, np.int64)
-        larger = np.array([int((recent > f).sum()) for f in range(len(tally))])
-        tiers = TIERS[config.tiers]
-        out = records(max(1, int(most_nodes(placer.code, tiers, capacity, np.array([config.gpus]), fewest)[0])), SHARE)
-        count = place(
-            placer.code, tiers, free, capacity, 0, len(free), config.gpus, int(fewest[0]), larger, seed, out, 0, tally
-        )
-        found[name] = [(int(node), int(taken)) for node, taken in out[:count]] or None
+        else:
+            found[name] = place_request(name, free, capacity, config.gpus, tiers, recent, seed)
     return found
 
 

@@ -18,15 +18,11 @@ nodes with a hundred GPUs and more. Beyond MOST_CELLS the placement is the lowes
 
 import numpy as np
 
-from allocation.orders import partly_change, share_cost
-from allocation.tiers import tier_of, walk
+from allocation.orders import partly_change, scale_of, share_cost, share_costs
+from allocation.tiers import MOST_CELLS, tier_of, walk
 from berth.compiled import njit
 
-MOST_CELLS = 4_000_000
-"""How large the tables may be; beyond, the lowest nodes are taken instead of the best."""
-
 _NEVER = 1 << 62
-_LARGEST_SCALE = 1 << 20
 
 
 @njit
@@ -55,20 +51,19 @@ def cheapest(
     loss = nodes * most - gpus
     if loss < 0:
         return 0
+    if (most + 1.0) * (most + 1.0) > MOST_CELLS:
+        return _lowest(free, capacity, low, high, gpus, nodes, tier, most, out, at)
     kind_of = np.full((most + 1, most + 1), -1, np.int32)
     size, idle, count = _kinds(free, capacity, low, high, most, kind_of)
     if len(count) == 0:
         return 0
     whole = count[0] if idle[0] == most else 0
-    cost = _costs(order, size, idle, nodes, most, larger)
+    cost = share_costs(order, size, idle, nodes, most, larger)
     layers = _layers(idle, count, most, nodes, loss)
     lossy = min(nodes, loss)
     counts = 2 * lossy + 1 if tier == 2 else 1
     if (len(layers) + 1.0) * (lossy + 1) * (loss + 1) * counts > MOST_CELLS:
-        tally = np.zeros(most + 1, np.int64)
-        if tier_of(free, capacity, low, high, gpus, nodes - tier + 1, tier, tally) != tier:
-            return 0
-        return walk(free, capacity, low, high, gpus, nodes, tier, out, at, tally)
+        return _lowest(free, capacity, low, high, gpus, nodes, tier, most, out, at)
     tables = np.full((len(layers) + 1, lossy + 1, loss + 1, counts), _NEVER, np.int64)
     middle = lossy if tier == 2 else 0  # where the number of partly used nodes is unchanged
     for taken in range(max(0, nodes - lossy), min(whole, nodes) + 1):
@@ -85,6 +80,26 @@ def cheapest(
 
 
 @njit
+def _lowest(
+    free: np.ndarray,
+    capacity: np.ndarray,
+    low: int,
+    high: int,
+    gpus: int,
+    nodes: int,
+    tier: int,
+    most: int,
+    out: np.ndarray,
+    at: int,
+) -> int:
+    """The lowest nodes instead, where the tables would be too large; on tier 2 only if tier 1 has no placement."""
+    tally = np.zeros(most + 1, np.int64)
+    if tier_of(free, capacity, low, high, gpus, nodes - tier + 1, tier, tally) != tier:
+        return 0
+    return walk(free, capacity, low, high, gpus, nodes, tier, out, at, tally)
+
+
+@njit
 def _one_node(
     order: int,
     free: np.ndarray,
@@ -97,7 +112,7 @@ def _one_node(
     at: int,
 ) -> int:
     """The same for a single node, by looking at each."""
-    scale = _scale(capacity, low, high)
+    scale = scale_of(capacity, low, high)
     best, first, second, third = -1, _NEVER, _NEVER, _NEVER
     for n in range(low, high):
         f, size = free[n], capacity[n]
@@ -124,24 +139,6 @@ def _one_node(
 
 
 @njit
-def _scale(sizes: np.ndarray, low: int, high: int) -> int:
-    """The least common multiple of the nodes' sizes, so that used² / size is a whole number; not above a limit."""
-    scale, before = 1, 0
-    for n in range(low, high):
-        size = sizes[n]
-        if size == before:
-            continue
-        before = size
-        a, b = scale, size
-        while b > 0:
-            a, b = b, a % b
-        scale = scale // a * size
-        if scale > _LARGEST_SCALE:
-            return _LARGEST_SCALE
-    return scale
-
-
-@njit
 def _kinds(
     free: np.ndarray, capacity: np.ndarray, low: int, high: int, most: int, kind_of: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -165,32 +162,6 @@ def _kinds(
             if kind >= 0:
                 size[kind], idle[kind], count[kind] = s, f, there[s, f]
     return size, idle, count
-
-
-@njit
-def _costs(order: int, size: np.ndarray, idle: np.ndarray, nodes: int, most: int, larger: np.ndarray) -> np.ndarray:
-    """What it costs to take t GPUs from a node of each kind, (kinds, most + 1): the three parts in one number.
-
-    The finer parts are left out where the number would not fit 64 bits (large pools of
-    nodes of many different sizes).
-    """
-    scale = _scale(size, 0, len(size))
-    cost = np.zeros((len(size), most + 1), np.int64)
-    reach = 1.0
-    for part in range(3):
-        high = 0
-        for kind in range(len(size)):
-            for taken in range(1, idle[kind] + 1):
-                high = max(high, abs(share_cost(order, part, size[kind], idle[kind], taken, scale, larger)))
-        base = 2 * nodes * high + 1
-        reach *= base
-        if reach > 1e18:
-            break
-        for kind in range(len(size)):
-            for taken in range(1, idle[kind] + 1):
-                value = share_cost(order, part, size[kind], idle[kind], taken, scale, larger)
-                cost[kind, taken] = cost[kind, taken] * base + value
-    return cost
 
 
 @njit

@@ -35,6 +35,9 @@ NEXT_WORTH = 1200
 MOST_SOLVER_NODES = 2000
 """The deterministic limit: how many nodes of its search tree a solver may look at."""
 
+MOST_VARIABLES = 20_000
+"""How large a model may be; nodes with hundreds of GPUs make it larger."""
+
 REMEMBERED = 50_000
 """How many answers are kept: the same free GPUs and the same jobs come again and again."""
 
@@ -133,6 +136,10 @@ class Planner:
         self, kinds: Counter[Kind], capacity: np.ndarray, gpus: int, others: list[Other]
     ) -> tuple[Pattern | None, str]:
         fewest = int(fewest_nodes(capacity, np.array([gpus]))[0])
+        shares = sum(free for _, free in kinds)
+        size = shares + sum(len(kinds) if other.nodes == 1 else shares for other in others)
+        if size > MOST_VARIABLES:
+            return self._failed(f"about {size:,} variables, want no more than {MOST_VARIABLES:,}")
         try:
             model, moves = build(kinds, gpus, fewest, self.tiers, others)
             how = solve(model.problem, self.time_limit, self.solver_nodes)

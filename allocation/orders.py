@@ -8,6 +8,8 @@ import numpy as np
 
 from berth.compiled import njit
 
+_LARGEST_SCALE = 1 << 32
+
 DEFRAG, BALANCE, BEST_FIT, WORST_FIT, FGD, FRUGAL = range(10, 16)
 """The orders' numbers; they are their placers' numbers too (FRUGAL is the own part of the MILP's objective)."""
 
@@ -77,3 +79,49 @@ def share_cost(order: int, part: int, size: int, free: int, taken: int, scale: i
         return imbalance
     partly = partly_change(size, free, taken)
     return scale * (NODE_COST + LEFT_COST * (free - taken) + PARTLY_COST * partly) + IMBALANCE_COST * imbalance
+
+
+@njit
+def scale_of(sizes: np.ndarray, low: int, high: int) -> int:
+    """The least common multiple of the nodes' sizes, so that used² / size is a whole number; not above a limit."""
+    scale, before = 1, 0
+    for n in range(low, high):
+        size = sizes[n]
+        if size == before:
+            continue
+        before = size
+        a, b = scale, size
+        while b > 0:
+            a, b = b, a % b
+        scale = scale // a * size
+        if scale > _LARGEST_SCALE:
+            return _LARGEST_SCALE
+    return scale
+
+
+@njit
+def share_costs(
+    order: int, size: np.ndarray, idle: np.ndarray, nodes: int, most: int, larger: np.ndarray
+) -> np.ndarray:
+    """What it costs to take t GPUs from a node of each kind, (kinds, most + 1): the three parts in one number.
+
+    The finer parts are left out where the number would not fit 64 bits (large pools of
+    nodes of many different sizes).
+    """
+    scale = scale_of(size, 0, len(size))
+    cost = np.zeros((len(size), most + 1), np.int64)
+    reach = 1.0
+    for part in range(3):
+        high = 0
+        for kind in range(len(size)):
+            for taken in range(1, idle[kind] + 1):
+                high = max(high, abs(share_cost(order, part, size[kind], idle[kind], taken, scale, larger)))
+        base = 2 * nodes * high + 1
+        reach *= base
+        if part > 0 and reach > 1e18:
+            break
+        for kind in range(len(size)):
+            for taken in range(1, idle[kind] + 1):
+                value = share_cost(order, part, size[kind], idle[kind], taken, scale, larger)
+                cost[kind, taken] = cost[kind, taken] * base + value
+    return cost

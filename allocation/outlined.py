@@ -70,14 +70,14 @@ def _placers(
 def _call(_typing: Any, address: Any, numbers: Any) -> Any:
     """Call the C function at an address with a tuple of numbers, the last few of which are addresses too."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+    def _generate(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
         word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
         arguments = [builder.extract_value(values[1], i) for i in range(_INTS + _POINTERS)]
         arguments = arguments[:_INTS] + [builder.inttoptr(value, pointer) for value in arguments[_INTS:]]
         kind = ir.FunctionType(word, [word] * _INTS + [pointer] * _POINTERS)
         return builder.call(builder.inttoptr(values[0], kind.as_pointer()), arguments)
 
-    return types.int64(address, numbers), generate
+    return types.int64(address, numbers), _generate
 
 
 @njit

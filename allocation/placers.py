@@ -1,14 +1,15 @@
 """Placers: which nodes a job gets, compiled."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from allocation.cheapest import cheapest
 from allocation.orders import BALANCE, BEST_FIT, DEFRAG, FGD, FRUGAL, WORST_FIT
-from allocation.tiers import draw, tier_of, walk
+from allocation.tiers import draw, fewest_nodes, tier_of, walk
 from berth.commandline import nearest
-from berth.compiled import njit
+from berth.compiled import njit, records
 from berth.errors import ConfigError
 
 LEX, RANDOM, SPREAD, CONSOLIDATE = range(4)
@@ -53,9 +54,12 @@ def placer(name: str) -> Placer:
     return PLACERS[name]
 
 
+_UNTIERED = {placer.code for placer in PLACERS.values() if not placer.tiered}
+
+
 def is_tiered(code: int) -> bool:
     """Tell whether a placer keeps to the tiers."""
-    return code not in (SPREAD, CONSOLIDATE)
+    return code not in _UNTIERED
 
 
 def ever_fits(code: int, capacity: np.ndarray, gpus: int) -> bool:
@@ -81,6 +85,30 @@ def never_gains(code: int, tiers: int, capacity: np.ndarray) -> bool:
     become partly used, until it is partly used by somebody else.
     """
     return not is_tiered(code) or tiers == 1 or int(capacity.min()) == int(capacity.max())
+
+
+def place_request(
+    name: str,
+    free: np.ndarray,
+    capacity: np.ndarray,
+    gpus: int,
+    tiers: int = 2,
+    recent: Sequence[int] = (),
+    seed: int = 0,
+) -> list[tuple[int, int]] | None:
+    """What a compiled placer chooses on nodes with `free` of `capacity` GPUs (nodes,): (node, GPUs), None for nothing.
+
+    `recent` are the GPUs of recent jobs, for `fgd`; `seed` is for `random`.
+    """
+    code = placer(name).code
+    fewest = fewest_nodes(capacity, np.array([gpus]))
+    if fewest[0] == 0:
+        return None
+    out = records(int(most_nodes(code, tiers, capacity, np.array([gpus]), fewest)[0]), SHARE)
+    tally = np.zeros(int(capacity.max()) + 1, np.int64)
+    larger = np.array([np.sum(np.array(recent) > f) for f in range(len(tally))], np.int64)
+    count = place(code, tiers, free, capacity, 0, len(free), gpus, int(fewest[0]), larger, seed, out, 0, tally)
+    return [(int(node), int(taken)) for node, taken in out[:count]] or None
 
 
 @njit

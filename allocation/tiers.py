@@ -13,6 +13,9 @@ import numpy as np
 
 from berth.compiled import njit
 
+MOST_CELLS = 4_000_000
+"""How large the tables of a search may be."""
+
 TIERS = {"1": 1, "1+2": 2}
 """What `--tiers` may say, and the highest tier it allows."""
 
@@ -100,26 +103,40 @@ def freest_partly(free: np.ndarray, capacity: np.ndarray, low: int, high: int) -
 
 @njit
 def exactly_idle(free: np.ndarray, capacity: np.ndarray, low: int, high: int, nodes: int, gpus: int) -> bool:
-    """Tell whether so many idle nodes have exactly so many GPUs; with equal nodes that is a multiplication."""
+    """Tell whether so many idle nodes have exactly so many GPUs.
+
+    With nodes of one or two sizes that is arithmetic; with more, a search, for which no room means no.
+    """
     small, large = gpus + 1, 0
     for n in range(low, high):
         if free[n] == capacity[n]:
             small, large = min(small, capacity[n]), max(large, capacity[n])
     if small * nodes > gpus or large * nodes < gpus:
         return False
+    idle = np.zeros(large - small + 1, np.int64)
+    between = False
+    for n in range(low, high):
+        if free[n] == capacity[n]:
+            idle[free[n] - small] += 1
+            between = between or small < free[n] < large
+    if not between:
+        spread, over = large - small, gpus - small * nodes
+        few = over // spread if spread > 0 else 0
+        return few * spread == over and few <= idle[-1] and nodes - few <= idle[0]
+    if (nodes + 1.0) * (gpus + 1.0) > MOST_CELLS:
+        return False
     reached = np.zeros((nodes + 1, gpus + 1), np.bool_)
+    used = np.zeros((nodes + 1, gpus + 1), np.int32)
     reached[0, 0] = True
     for size in range(small, large + 1):
-        idle = 0
-        for n in range(low, high):
-            if free[n] == size == capacity[n]:
-                idle += 1
-        if idle == 0:
+        if idle[size - small] == 0:
             continue
-        used = np.zeros((nodes + 1, gpus + 1), np.int32)
+        for j in range(nodes + 1):
+            for g in range(gpus + 1):
+                used[j, g] = 0
         for j in range(1, nodes + 1):
             for g in range(size, gpus + 1):
-                if not reached[j, g] and reached[j - 1, g - size] and used[j - 1, g - size] < idle:
+                if not reached[j, g] and reached[j - 1, g - size] and used[j - 1, g - size] < idle[size - small]:
                     reached[j, g] = True
                     used[j, g] = used[j - 1, g - size] + 1
     return bool(reached[nodes, gpus])

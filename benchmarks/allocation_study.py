@@ -7,17 +7,17 @@ The runs are kept in data/allocation_study.csv. --write puts the tables into doc
 cell into docs/results/allocation.csv. Real traces are looked for in ../shared/traces, and left out where absent.
 """
 
-from collections.abc import Iterator
+import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from rich.progress import Progress
-from scipy import stats
 
 from allocation.choice import Allocation
 from allocation.placers import PLACERS
@@ -25,6 +25,7 @@ from benchmarks.calibrate import FILES, REAL
 from berth.commandline import option, parse, run, writable_file, written_whole
 from berth.console import console
 from berth.errors import ConfigError
+from berth.streams import stream
 from envs.clusters import CLUSTERS, find_cluster
 from envs.metrics import summarize
 from envs.sim.simulator import simulate
@@ -48,6 +49,7 @@ METRICS = {
 RELATIVE = ("wait_mean", "wait_p99")
 TIER_1 = "lex_tier_1"
 CONTENDERS = {TIER_1: Allocation("lex", "1")} | {name: Allocation(name) for name in PLACERS}
+RESAMPLES = 2000
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 
@@ -79,6 +81,8 @@ def run_window(name: str, number: int, first: int, jobs: int, placers: tuple[str
     for load in (0.7, 0.9, 1.1):
         for placer in placers:
             workload = prepare(trace, cluster, load=load, allocation=CONTENDERS[placer].name)
+            if len(workload.unfit) != len(prepare(trace, cluster, load=load).unfit):
+                raise ConfigError(f"{name}: {placer} leaves out other jobs than lex in window {number}")
             for policy, discipline in product(("fcfs", "sjf"), ("strict", "easy")):
                 found = summarize(simulate(workload, policy, discipline, allocation=CONTENDERS[placer]))
                 row: dict[str, object] = {"trace": name, "window": number, "policy": policy, "discipline": discipline}
@@ -118,52 +122,109 @@ def _is_there(name: str) -> bool:
     return kind == "sample" or (REAL / FILES[cluster]).is_file()
 
 
-def changes(runs: pd.DataFrame) -> pd.DataFrame:
-    """What each run differs by from lex in the same window and cell: waits as a share of lex's mean in the cell."""
-    key = ["trace", "window", *CELL]
-    lex = runs[runs.placer == "lex"].set_index(key)[list(METRICS)]
-    others = runs[runs.placer != "lex"].set_index(key)
-    result = others[["placer"]].copy()
-    for metric in METRICS:
-        result[metric] = others[metric] - lex[metric].reindex(others.index)
-        if metric in RELATIVE:
-            usual = lex.groupby(["trace", *CELL])[metric].mean()
-            usual = usual.where(usual > 0).reindex(others.index.droplevel("window")).to_numpy()
-            result[metric] /= usual
-    return result.reset_index()
+class Windows(NamedTuple):
+    """The runs of one trace as an array (windows, cells, placers, metrics)."""
+
+    values: np.ndarray
+    cells: list[tuple[str, str, float]]
+    placers: list[str]
 
 
-def interval(values: np.ndarray) -> tuple[float, float, float]:
-    """Mean of paired differences, with the ends of its 95 % interval (Student's t)."""
-    values = values[np.isfinite(values)]
-    if len(values) < 2 or np.ptp(values) == 0:
-        mean = float(values.mean()) if len(values) else float("nan")
-        return mean, mean, mean
-    low, high = stats.t.interval(0.95, len(values) - 1, values.mean(), stats.sem(values))
-    return float(values.mean()), float(low), float(high)
+def by_trace(runs: pd.DataFrame) -> dict[str, Windows]:
+    """The runs, trace by trace."""
+    found = {}
+    for trace, part in runs.groupby("trace"):
+        wide = part.set_index(["window", *CELL, "placer"])[list(METRICS)].sort_index()
+        names = [list(wide.index.unique(level)) for level in ("window", *CELL, "placer")]
+        values = wide.to_numpy().reshape(*(len(level) for level in names), len(METRICS))
+        cells = list(product(*names[1:4]))
+        found[str(trace)] = Windows(values.reshape(len(names[0]), len(cells), len(names[4]), -1), cells, names[4])
+    return found
 
 
-def per_window(diff: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """The mean over cells in every window, so that windows, not cells, are what is counted."""
-    return diff.groupby([*by, "trace", "window"] if "trace" not in by else [*by, "window"])[list(METRICS)].mean()
+def changes(windows: Windows, chosen: np.ndarray, cells: list[int]) -> np.ndarray:
+    """What each placer changes against lex over some windows, (resamples, placers, metrics).
+
+    chosen (resamples, windows) are numbers of windows. Waits: logarithm of the ratio of the sums over windows, averaged
+    over cells, so that double and half weigh the same; where nobody ever waited there is no change. The others:
+    differences, averaged.
+    """
+    sums = windows.values[:, cells][chosen].mean(axis=1)
+    lex = sums[:, :, [windows.placers.index("lex")]]
+    waits = len(RELATIVE)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.log(sums[..., :waits] / lex[..., :waits])
+    ratio = np.where((sums[..., :waits] == 0) & (lex[..., :waits] == 0), 0.0, ratio)
+    known = np.isfinite(ratio)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(known, ratio, 0.0).sum(axis=1) / known.sum(axis=1)
+    return np.concatenate([mean, (sums - lex)[..., waits:].mean(axis=1)], axis=-1)
 
 
-def percent(found: tuple[float, float, float], points: bool) -> str:
+def estimate(
+    traces: dict[str, Windows], names: list[str], late: bool, cells: list[int] | None = None
+) -> dict[str, list[tuple[float, float, float]]]:
+    """Each placer's changes of all metrics with 95 % intervals.
+
+    Traces weigh the same; the intervals come from drawing windows again in each trace.
+    """
+    rng = stream(1, "allocation study")
+    points, again = [], []
+    for name in names:
+        windows = traces[name]
+        first = int(np.ceil(0.8 * len(windows.values)))
+        there = np.arange(first, len(windows.values)) if late else np.arange(first)
+        which = list(range(len(windows.cells))) if cells is None else cells
+        points.append(changes(windows, there[None], which)[0])
+        again.append(changes(windows, rng.choice(there, (RESAMPLES, len(there))), which))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a trace on which nobody waits there is no mean
+        middle, drawn = np.nanmean(points, axis=0), np.nanmean(again, axis=0)
+        low, high = np.nanquantile(drawn, [0.025, 0.975], axis=0)
+    placers = traces[names[0]].placers
+    return {
+        placer: [(middle[i, m], low[i, m], high[i, m]) for m in range(len(METRICS))]
+        for i, placer in enumerate(placers)
+        if placer != "lex"
+    }
+
+
+def percent(found: tuple[float, float, float], metric: str) -> str:
     """A change with its interval, in percent or percentage points."""
-    mean, low, high = (100 * value for value in found)
-    digits = 2 if points else 1
-    return f"{mean:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+    values = [100 * (float(np.expm1(value)) if metric in RELATIVE else value) for value in found]
+    digits = 1 if metric in RELATIVE else 2
+    mean, low, high = (f"{value:+.{digits}f}" for value in values)
+    return f"{mean} [{low}, {high}]"
 
 
-def summary(diff: pd.DataFrame, by: list[str]) -> Iterator[list[str]]:
-    """Rows of a table: the group, then every metric's mean change with its interval over windows."""
-    windows = per_window(diff, by)
-    for group, rows in windows.groupby(by, sort=False):
-        names = group if isinstance(group, tuple) else (group,)
-        yield [
-            *(str(name) for name in names),
-            *(percent(interval(rows[metric].to_numpy()), metric not in RELATIVE) for metric in METRICS),
-        ]
+def rows_of(found: dict[str, list[tuple[float, float, float]]], *labels: str) -> list[list[str]]:
+    """Rows of a table, the placers in their usual order."""
+    ordered = [placer for placer in CONTENDERS if placer in found]
+    return [
+        [*labels, placer, *(percent(value, metric) for value, metric in zip(found[placer], METRICS, strict=True))]
+        for placer in ordered
+    ]
+
+
+def tally(traces: dict[str, Windows], placer: str) -> str:
+    """In how many held-out windows a placer's waits, over all cells, are shorter, equal and longer than lex's."""
+    better = equal = worse = 0
+    for windows in traces.values():
+        waits = windows.values[int(np.ceil(0.8 * len(windows.values))) :, :, :, 0].sum(axis=1)
+        lex, other = waits[:, windows.placers.index("lex")], waits[:, windows.placers.index(placer)]
+        better += int((other < lex).sum())
+        equal += int((other == lex).sum())
+        worse += int((other > lex).sum())
+    return f"{better} / {equal} / {worse}"
+
+
+def left_out(traces: dict[str, Windows]) -> int:
+    """How many pairs of cell and placer have no ratio, because lex's waits are 0 in all held-out windows."""
+    count = 0
+    for windows in traces.values():
+        waits = windows.values[int(np.ceil(0.8 * len(windows.values))) :, :, :, 0].sum(axis=0)
+        count += int(((waits[:, [windows.placers.index("lex")]] == 0) & (waits > 0)).sum())
+    return count
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:
@@ -172,54 +233,52 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
 
 
-def is_late(runs: pd.DataFrame) -> pd.Series:
-    """Which runs are of the last 20 % of their trace's windows."""
-    return runs.window >= 0.8 * (runs.groupby("trace").window.transform("max") + 1)
-
-
 def tables(runs: pd.DataFrame) -> str:
     """What the page shows: the choice on the first 80 % of windows, and what it came to on the rest."""
-    late = is_late(runs)
-    chosen_on, held_out = changes(runs[~late]), changes(runs[late])
+    traces = by_trace(runs)
+    names = list(traces)
+    few = min(len(windows.values) for windows in traces.values())
+    if few < 5:
+        raise ConfigError(f"a trace has {few} windows; want at least 5, of which the last is held out")
     columns = [f"{name}, {'%' if metric in RELATIVE else 'points'}" for metric, name in METRICS.items()]
-    order = {name: i for i, name in enumerate(CONTENDERS)}
+    cells = next(iter(traces.values())).cells
+    windows = sum(len(part.values) for part in traces.values())
     text = [
-        f"{runs.trace.nunique()} traces, {runs.groupby(['trace', 'window']).ngroups} windows, "
-        f"{runs.groupby(CELL).ngroups} cells (policy × discipline × load), {len(runs):,} simulations; "
-        f"placements for which the MILP failed: {int(runs.failed.sum())}.\n"
+        f"{len(traces)} traces, {windows} windows, {len(cells)} cells (policy × discipline × load), {len(runs):,} "
+        f"simulations. Placements for which the MILP failed: {int(runs.failed.sum())}. Left out, as lex never waits "
+        f"there and the other does: {left_out(traces)} of the held-out waits.\n"
     ]
-    ranked = sorted(summary(chosen_on, ["placer"]), key=lambda row: float(row[1].split(" ")[0]))
-    text += [
-        "### Choice: all traces, first 80 % of the windows, change against lex\n",
-        markdown(["placer", *columns], ranked),
-    ]
-    rows = sorted(summary(held_out, ["placer"]), key=lambda row: order[row[0]])
-    text += ["### Held out: all traces, last 20 % of the windows\n", markdown(["placer", *columns], rows)]
-    rows = sorted(summary(held_out, ["trace", "placer"]), key=lambda row: (row[0], order[row[1]]))
+    found = estimate(traces, names, late=False)
+    ranked = sorted(rows_of(found), key=lambda row: found[row[0]][0][0])
+    text += ["### Choice: all traces, first 80 % of the windows\n", markdown(["placer", *columns], ranked)]
+    rows = [[*row, tally(traces, row[0])] for row in rows_of(estimate(traces, names, late=True))]
+    head = ["placer", *columns, "windows with shorter / equal / longer waits"]
+    text += ["### Held out: all traces, last 20 % of the windows\n", markdown(head, rows)]
+    rows = [row for name in names for row in rows_of(estimate(traces, [name], late=True), name)]
     text += ["### Held out, trace by trace\n", markdown(["trace", "placer", *columns], rows)]
-    rows = sorted(
-        summary(held_out, ["policy", "discipline", "placer"]), key=lambda row: (row[0], row[1], order[row[2]])
-    )
-    text += ["### Held out, by policy and discipline\n", markdown(["policy", "discipline", "placer", *columns], rows)]
-    rows = sorted(summary(held_out, ["load", "placer"]), key=lambda row: (row[0], order[row[1]]))
-    text += ["### Held out, by load\n", markdown(["load", "placer", *columns], rows)]
+    for what, level in (("policy", 0), ("discipline", 1), ("load", 2)):
+        rows = []
+        for value in dict.fromkeys(cell[level] for cell in cells):
+            which = [i for i, cell in enumerate(cells) if cell[level] == value]
+            rows += rows_of(estimate(traces, names, late=True, cells=which), str(value))
+        text += [f"### Held out, by {what}\n", markdown([what, "placer", *columns], rows)]
     return "\n".join(text)
 
 
-def cells(runs: pd.DataFrame) -> pd.DataFrame:
-    """Every cell of the held-out windows: lex's mean, and each placer's mean difference with its interval."""
-    held_out = runs[is_late(runs)]
-    key = ["trace", "window", *CELL]
-    wide = held_out.set_index([*key, "placer"])[list(METRICS)].unstack("placer")
-    rows = []
-    for cell, part in wide.groupby(["trace", *CELL]):
-        for placer in part.columns.get_level_values("placer").unique().drop("lex"):
-            row: dict[str, object] = dict(zip(["trace", *CELL], cell, strict=True)) | {"placer": placer}
-            for metric in METRICS:
-                row[f"lex_{metric}"] = part[metric, "lex"].mean()
-                mean, low, high = interval((part[metric, placer] - part[metric, "lex"]).to_numpy())
-                row |= {f"{metric}_change": mean, f"{metric}_low": low, f"{metric}_high": high}
-            rows.append(row)
+def every_cell(runs: pd.DataFrame) -> pd.DataFrame:
+    """Every cell of the held-out windows: lex's mean, and each placer's change with its interval."""
+    traces, rows = by_trace(runs), []
+    for name, windows in traces.items():
+        late = windows.values[int(np.ceil(0.8 * len(windows.values))) :]
+        for i, cell in enumerate(windows.cells):
+            lex = late[:, i, windows.placers.index("lex")].mean(axis=0)
+            for placer, found in estimate(traces, [name], late=True, cells=[i]).items():
+                row: dict[str, object] = {"trace": name} | dict(zip(CELL, cell, strict=True)) | {"placer": placer}
+                for m, metric in enumerate(METRICS):
+                    row[f"lex_{metric}"] = lex[m]
+                    ends = [np.expm1(value) if metric in RELATIVE else value for value in found[m]]
+                    row |= dict(zip((f"{metric}_change", f"{metric}_low", f"{metric}_high"), ends, strict=True))
+                rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -233,7 +292,7 @@ def write(text: str, runs: pd.DataFrame) -> None:
     with written_whole(PAGE) as path:
         path.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}")
     with written_whole(CELLS) as path:
-        cells(runs).to_csv(path, index=False, float_format="%.6g")
+        every_cell(runs).to_csv(path, index=False, float_format="%.6g")
 
 
 def main() -> None:

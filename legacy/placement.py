@@ -52,7 +52,7 @@ def partly_used(capacity: int, free: int) -> bool:
 def scores(nodes: range, capacity: list[int], free: list[int], placed: Placement) -> tuple[int, int, Fraction]:
     """Change in partly used nodes, in stranded GPUs, and in the variance of node load (nodes count by their GPUs)."""
 
-    def of(state: dict[int, int]) -> tuple[int, int, Fraction]:
+    def _of(state: dict[int, int]) -> tuple[int, int, Fraction]:
         partly = [n for n in nodes if partly_used(capacity[n], state[n])]
         total = sum(capacity[n] for n in nodes)
         mean = Fraction(sum(capacity[n] - state[n] for n in nodes), total)
@@ -63,7 +63,7 @@ def scores(nodes: range, capacity: list[int], free: list[int], placed: Placement
     after = dict(before)
     for node, gpus in placed:
         after[node] -= gpus
-    one, two = of(before), of(after)
+    one, two = _of(before), _of(after)
     return two[0] - one[0], two[1] - one[1], two[2] - one[2]
 
 

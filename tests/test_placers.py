@@ -6,11 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocation.choice import Allocation
-from allocation.placers import PLACERS, ever_fits, fits, most_nodes, never_gains, place, placer
+from allocation.placers import PLACERS, ever_fits, fits, never_gains, place_request, placer
 from allocation.tiers import fewest_nodes
-from berth.compiled import records
 from berth.errors import ConfigError
-from envs.sim.state import PLACE
 from legacy import placement as slow
 
 NODES = st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=6)
@@ -21,17 +19,14 @@ TIERED = [name for name in COMPILED if PLACERS[name].tiered]
 
 def placed(name, free, capacity, gpus, tiers=2, recent=(), seed=0):
     """What a placer chooses, as [(node, gpus)], or None."""
-    code = PLACERS[name].code
     free, capacity = np.array(free, np.int32), np.array(capacity, np.int32)
-    fewest = fewest_nodes(capacity, np.array([gpus], np.int32))
-    if fewest[0] == 0:
-        return None
-    out = records(int(most_nodes(code, tiers, capacity, np.array([gpus]), fewest)[0]), PLACE)
+    answer = place_request(name, free, capacity, gpus, tiers, recent, seed)
+    fewest = int(fewest_nodes(capacity, np.array([gpus]))[0])
     tally = np.zeros(capacity.max() + 1, np.int64)
-    larger = np.array([sum(asked > f for asked in recent) for f in range(capacity.max() + 1)])
-    count = place(code, tiers, free, capacity, 0, len(free), gpus, int(fewest[0]), larger, seed, out, 0, tally)
-    assert fits(code, tiers, free, capacity, 0, len(free), gpus, int(fewest[0]), tally) == (count > 0)
-    return [(int(n), int(g)) for n, g in zip(out["node"][:count], out["gpus"][:count], strict=True)] or None
+    assert (answer is not None) == (
+        fewest > 0 and fits(PLACERS[name].code, tiers, free, capacity, 0, len(free), gpus, fewest, tally)
+    )
+    return answer
 
 
 @st.composite
@@ -161,6 +156,17 @@ def test_large_pools_and_requests(name):
                 answer = placed(name, free, capacity, gpus)
                 assert answer is None or sum(taken for _, taken in answer) == gpus
                 assert all(0 < taken <= free[node] for node, taken in answer or [])
+
+
+def test_odd_sizes_are_balanced_exactly():
+    """The least common multiple of the sizes is large; used² / size must not be rounded."""
+    capacity, free = [9, 19, 11, 7, 13, 23], [5, 11, 6, 4, 8, 13]
+    assert placed("balance", free, capacity, 3) == [(5, 3)]
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_huge_nodes_neither_take_all_memory_nor_forever(name):
+    assert sum(taken for _, taken in placed(name, [60_000, 59_000], [60_000] * 2, 118_999, tiers=1)) == 118_999
 
 
 def test_what_is_not_known_is_refused():

@@ -98,20 +98,11 @@ def backfill(
         sizes[size].unfit_at = -1
         sizes[size].first = -1
     if sim[0].ranked:
-        passed = -1
-        while True:
-            job = _next_to_slip(
-                sim, jobs, links, queues, pools, sizes, capacity, free, places, bits, by_rank, least, lengths, trial,
-                mix, tally,
-                queue, first, spare, passed,
-            )  # fmt: skip
-            if job < 0:
-                return
-            try_place(sim, jobs, pools, capacity, free, places, mix, tally, job)
-            if _in_the_way(jobs, first, job, spare):
-                _fits_beside(sim, jobs, pools, capacity, places, trial, tally, first, job, True)
-            begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
-            passed = links[job].priority
+        _slip_by_rank(
+            sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+            lengths, trial, mix, tally, queue, first, spare,
+        )  # fmt: skip
+        return
     for job in line_up(sim, jobs, links, queues, pools, bits, by_rank, queue):
         size = jobs[job].size_class
         delays = _in_the_way(jobs, first, job, spare)
@@ -125,6 +116,47 @@ def backfill(
             sizes[size].first = sim[0].started
         else:
             begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
+
+
+@njit
+def _slip_by_rank(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    by_rank: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    trial: np.ndarray,
+    mix: np.ndarray,
+    tally: np.ndarray,
+    queue: int,
+    first: int,
+    spare: float,
+) -> None:
+    """Start what slips past where ranks are by size: always the next by priority that may."""
+    passed = -1
+    while True:
+        job = _next_to_slip(
+            sim, jobs, links, queues, pools, sizes, capacity, free, places, bits, by_rank, least, lengths, trial,
+            mix, tally, queue, first, spare, passed,
+        )  # fmt: skip
+        if job < 0:
+            return
+        if try_place(sim, jobs, pools, capacity, free, places, mix, tally, job) and (
+            not _in_the_way(jobs, first, job, spare)
+            or _fits_beside(sim, jobs, pools, capacity, places, trial, tally, first, job, True)
+        ):
+            begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
+        passed = links[job].priority
 
 
 @njit

@@ -6,19 +6,18 @@ from allocation.choice import AHEAD, Allocation
 from allocation.milp import HOW, Planner
 from berth.errors import SimulationError
 from envs.sim.ahead import next_in_line
-from envs.sim.outside import Outside
+from envs.sim.outside import register
 from envs.sim.state import ONE_BY_ONE, ONE_BY_ONE_EASY
 from envs.sim.world import World
 
 
-class Foresight(Outside):
+class Foresight:
     """Places a simulation's jobs by integer programs."""
 
     def __init__(self, allocation: Allocation, world: World) -> None:
-        super().__init__()
         self.planner = Planner(allocation.highest_tier, allocation.milp_time_limit)
         self.world = world
-        world.sim["handle"] = self.handle
+        world.sim["handle"] = register(self.answer)
 
     @property
     def counts(self) -> dict[str, int]:

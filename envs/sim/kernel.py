@@ -138,23 +138,9 @@ def schedule(
                 lengths, trial, mix, tally, queue,
             )  # fmt: skip
         elif sim[0].discipline == ACCASIM_EASY and not try_held(
-            sim,
-            jobs,
-            links,
-            queues,
-            pools,
-            capacity,
-            free,
-            nodes,
-            ends,
-            places,
-            bits,
-            least,
-            lengths,
-            mix,
-            tally,
+            sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, mix, tally,
             queue,
-        ):
+        ):  # fmt: skip
             start_the_rest(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, by_rank, least,
                 lengths, mix, tally, queue,

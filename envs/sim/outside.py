@@ -1,6 +1,7 @@
 """Placers that are not compiled: the kernel asks Python for a placement in the middle of its work."""
 
 import weakref
+from collections.abc import Callable
 from itertools import count
 
 import numba
@@ -8,25 +9,24 @@ import numpy as np
 
 from berth.compiled import njit
 
-
-class Outside:
-    """A placer in Python; the kernel knows it by its handle."""
-
-    def __init__(self) -> None:
-        self.handle = next(_handles)
-        _known[self.handle] = self
-
-    def answer(self, job: int, free: np.ndarray) -> int:
-        """Write a placement of a job that fits where `free` GPUs are idle; returns how many nodes it has."""
-        raise NotImplementedError
-
+Answer = Callable[[int, np.ndarray], int]
+"""Writes a placement of a job that fits where so many GPUs are free (nodes,); returns how many nodes it has."""
 
 _handles = count(1)
-_known: weakref.WeakValueDictionary[int, Outside] = weakref.WeakValueDictionary()
+_known: dict[int, "weakref.WeakMethod[Answer]"] = {}
+
+
+def register(answer: Answer) -> int:
+    """Let the kernel know a method that places; returns the handle to call it by, for as long as its object lives."""
+    handle = next(_handles)
+    _known[handle] = weakref.WeakMethod(answer, lambda _: _known.pop(handle, None))
+    return handle
 
 
 def _answer(handle: int, job: int, free: np.ndarray) -> int:
-    return _known[handle].answer(job, free)
+    method = _known[handle]()
+    assert method is not None
+    return method(job, free)
 
 
 @njit

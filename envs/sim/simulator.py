@@ -161,13 +161,20 @@ class Simulation:
         """Run to the end; `progress` is told the number of jobs started, now and then."""
         if DISCIPLINES[self.discipline].code in _LISTED:
             replay_one_by_one(*self.world.single())
-            return self.schedule()
+            return self._complete()
         if self.policy.ask is not None:
             self._run_asking(self.policy.ask, progress)
         events = PLANS_AT_A_TIME if self.discipline == "conservative" else EVENTS_AT_A_TIME
         while kernel.replay(*self.world, events):
             if progress is not None:
                 progress(int(self.world.sim["started"][0]))
+        return self._complete()
+
+    def _complete(self) -> Schedule:
+        """The schedule, in which every job has started."""
+        if (self.world.jobs["start"] < 0).any():
+            job = self.workload.trace.job_id[int(np.argmax(self.world.jobs["start"] < 0))]
+            raise SimulationError(f"job {job} has not started although it fits its idle pool: a placement failed")
         return self.schedule()
 
     def schedule(self) -> Schedule:
