@@ -346,3 +346,10 @@ def test_plain_python_gives_the_same(tmp_path):
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
     assert outputs[0].count("\n") == 3 * len(DISCIPLINES)
+
+
+def test_a_schedule_that_lacks_a_start_is_an_error():
+    """What is printed and swallowed in a compiled callback must not pass for a result."""
+    simulation = Simulation(make_workload(make_trace([0, 1], [5, 5], [1, 1]), [2]))
+    with pytest.raises(SimulationError, match="job 0 has not started"):
+        simulation._complete()
