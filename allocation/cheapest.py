@@ -197,19 +197,21 @@ def _search(
     middle = counts // 2  # a node changes the number of partly used ones by one at most
     for layer in range(len(layers)):
         old, new = tables[layer], tables[layer + 1]
-        for left in range(choose):
-            for lost in range(losses):
-                for partly in range(counts):
-                    new[left, lost, partly] = old[left, lost, partly]
         kind = layers[layer]
         f = idle[kind]
-        least = max(1, most - f)
+        least = max(1, most - f)  # what each node from here on loses
         low = floor + 1 if f == most else 1
-        for left in range(low, choose):
+        for left in range(choose):
+            so_many = (
+                choose - 1 - left
+            )  # are chosen, and the number of partly used nodes must not have grown in the end
             for lost in range(loss - left * least + 1):
-                for partly in range(max(0, middle - choose + 1 + left), min(counts, middle + choose - left)):
+                for partly in range(max(0, middle - so_many), min(counts, middle + min(so_many, left) + 1)):
                     so_far = old[left, lost, partly]
                     if so_far == _NEVER:
+                        continue
+                    new[left, lost, partly] = so_far
+                    if left < low:
                         continue
                     for more in range(least, loss - lost - (left - 1) * least + 1):
                         taken = most - more

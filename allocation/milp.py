@@ -35,8 +35,8 @@ NEXT_WORTH = 1200
 MOST_SOLVER_NODES = 2000
 """The deterministic limit: how many nodes of its search tree a solver may look at."""
 
-MOST_VARIABLES = 20_000
-"""How large a model may be; nodes with hundreds of GPUs make it larger."""
+MOST_VARIABLES = 2_000
+"""How large a model may be: nodes with dozens of GPUs need more, and would take seconds."""
 
 REMEMBERED = 50_000
 """How many answers are kept: the same free GPUs and the same jobs come again and again."""
@@ -136,10 +136,6 @@ class Planner:
         self, kinds: Counter[Kind], capacity: np.ndarray, gpus: int, others: list[Other]
     ) -> tuple[Pattern | None, str]:
         fewest = int(fewest_nodes(capacity, np.array([gpus]))[0])
-        shares = sum(free for _, free in kinds)
-        size = shares + sum(len(kinds) if other.nodes == 1 else shares for other in others)
-        if size > MOST_VARIABLES:
-            return self._failed(f"about {size:,} variables, want no more than {MOST_VARIABLES:,}")
         try:
             model, moves = build(kinds, gpus, fewest, self.tiers, others)
             how = solve(model.problem, self.time_limit, self.solver_nodes)
@@ -162,12 +158,16 @@ class Model:
 
     def __init__(self, kinds: Counter[Kind]) -> None:
         self.problem = pulp.LpProblem("placement", pulp.LpMaximize)
+        self.variables = 0
         self.most = max(size for size, _ in kinds)
         self.there = {kind: count for kind, count in sorted(kinds.items()) if kind[1] > 0}
         self.changes: dict[Kind, list[Term]] = {kind: [] for kind in self.there}
 
     def variable(self, name: str, most: int) -> pulp.LpVariable:
         """A whole number from 0 on."""
+        self.variables += 1
+        if self.variables > MOST_VARIABLES:
+            raise ValueError(f"it would have more than {MOST_VARIABLES:,} variables")
         return self.problem.add_variable(name, 0, most, "Integer")
 
     def require(self, terms: list[Term], sense: int, value: int) -> None:

@@ -130,6 +130,15 @@ def test_a_solver_that_fails_is_replaced_by_tier_order_told_once_and_counted(mon
     assert caplog.text.count("no licence") == 1
 
 
+def test_a_model_that_would_be_too_large_is_not_solved():
+    rng = np.random.default_rng(1)
+    capacity = np.full(60, 500, np.int32)
+    free = rng.integers(1, 300, 60).astype(np.int32)
+    answer = Planner().place(free, capacity, 700, [650, 900, 20, 600, 800])
+    assert answer.how in ("alone", "failed")
+    assert sum(taken for _, taken in answer.nodes) == 700
+
+
 def test_nonsense_from_a_solver_is_not_carried_out(monkeypatch):
     def nonsense(model, *_):
         for variable in model.variables():
