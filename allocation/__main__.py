@@ -11,8 +11,8 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from allocation.candidates import Placement, scores, tier_candidates
-from allocation.choice import AHEAD, TIERS_TEXT, TIME_LIMIT, Allocation
+from allocation.candidates import Placement, on_lowest, pattern_of, scores, tier_candidates
+from allocation.choice import AHEAD, TIERS_TEXT, Allocation
 from allocation.placers import PLACERS, fits, place_request
 from allocation.tiers import TIERS, fewest_nodes, largest, mixed
 from berth.commandline import option, parse, run
@@ -24,7 +24,8 @@ MOST_NODES = 100_000
 MOST_GPUS = 1024
 LOOKED_AT = 20_000
 DRAWN = 24
-"""How many candidates are looked at, and how many nodes are drawn."""
+WIDEST = 16
+"""How many candidates are looked at, how many nodes are drawn, and up to how many GPUs on one (then numbers)."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,13 @@ class Config:
     """What `python -m allocation` takes."""
 
     free: tuple[str, ...] = option((), "free GPUs of each node; 8x3 stands for 8,8,8", metavar="8,8,3,1")
-    gpus: int = option(0, "how many GPUs are asked for")
+    gpus: int | None = option(None, "how many GPUs are asked for")
     capacity: tuple[str, ...] = option((), "GPUs of each node, or one number for all; default: the most that are free")
     tiers: str = option("1+2", TIERS_TEXT, choices=tuple(TIERS))
     ahead: tuple[str, ...] = option((), f"GPUs of the next jobs in line, for milp; the first {AHEAD} count")
     recent: tuple[str, ...] = option((), "GPUs of the pool's recent jobs, for fgd; default: the request itself")
     seed: int = option(0, "seed of random")
-    milp_time_limit: float = option(1.0, TIME_LIMIT, metavar="S")
+    milp_time_limit: float = option(1.0, "seconds that the MILP may take", metavar="S")
     show: int = option(12, "how many candidates of a tier are shown")
 
 
@@ -53,25 +54,29 @@ def numbers(flag: str, words: tuple[str, ...], least: int) -> np.ndarray:
             or word.endswith("x")
             or (times and not (times.isascii() and times.isdecimal() and len(times) < 10))
         ):
-            raise ConfigError(f"{flag} {word!r}: want whole numbers >= {least}, like 8 or 8x3 (three times 8)")
+            raise ConfigError(
+                f"{flag} {word!r}: want whole numbers from {least} to {MOST_GPUS:,}, like 8 or 8x3 (three times 8)"
+            )
         if int(value) < least:
             raise ConfigError(f"{flag} {word}: want at least {least}")
+        if times and int(times) == 0:
+            raise ConfigError(f"{flag} {word}: want at least one of them")
         if len(found) + int(times or 1) > MOST_NODES:
-            raise ConfigError(f"{flag}: more than {MOST_NODES:,} numbers")
+            raise ConfigError(f"{flag} {word}: want no more than {MOST_NODES:,} in all")
         found += [int(value)] * int(times or 1)
     return np.array(found, np.int32)
 
 
 def nodes_asked_about(config: Config) -> tuple[np.ndarray, np.ndarray]:
     """Free GPUs and capacity (nodes,) as the flags say."""
-    if not config.free or config.gpus < 1:
-        raise ConfigError("want --free with the free GPUs of each node, and --gpus N with N > 0; --help has examples")
     free = numbers("--free", config.free, 0)
+    if not len(free) or config.gpus is None or config.gpus < 1:
+        raise ConfigError("want --free with the free GPUs of each node, and --gpus N with N > 0; --help has examples")
+    if not config.capacity and not free.any():
+        raise ConfigError("no GPU is free; want --capacity with the GPUs of each node")
     if config.gpus > MOST_NODES * MOST_GPUS:
         raise ConfigError(f"--gpus {config.gpus}: want no more than {MOST_NODES * MOST_GPUS:,}")
-    capacity = (
-        numbers("--capacity", config.capacity, 1) if config.capacity else np.array([max(free.max(), 1)], np.int32)
-    )
+    capacity = numbers("--capacity", config.capacity, 1) if config.capacity else np.array([free.max()], np.int32)
     if capacity.max() > MOST_GPUS:
         raise ConfigError(f"a node with {capacity.max():,} GPUs: want no more than {MOST_GPUS:,}")
     if len(capacity) == 1:
@@ -86,18 +91,19 @@ def nodes_asked_about(config: Config) -> tuple[np.ndarray, np.ndarray]:
 
 def choices(config: Config, free: np.ndarray, capacity: np.ndarray) -> dict[str, Placement | None]:
     """What every placer chooses."""
-    tiers, seed = TIERS[config.tiers], mixed(config.seed, config.gpus)
-    recent = numbers("--recent", config.recent, 1).tolist() if config.recent else [config.gpus]
+    gpus = config.gpus or 0
+    tiers, seed = TIERS[config.tiers], mixed(config.seed % 2**31, gpus)
+    recent = numbers("--recent", config.recent, 1).tolist() if config.recent else [gpus]
     found: dict[str, Placement | None] = {}
     for name in PLACERS:
         if name == "milp":
             from allocation.milp import Planner  # PuLP takes a while to import
 
             ahead = numbers("--ahead", config.ahead, 1)[:AHEAD].tolist()
-            answer = Planner(tiers, config.milp_time_limit).place(free, capacity, config.gpus, ahead)
+            answer = Planner(tiers, config.milp_time_limit).place(free, capacity, gpus, ahead)
             found[name] = answer.nodes if answer else None
         else:
-            found[name] = place_request(name, free, capacity, config.gpus, tiers, recent, seed)
+            found[name] = place_request(name, free, capacity, gpus, tiers, recent, seed)
     return found
 
 
@@ -131,31 +137,28 @@ def show_candidates(
 ) -> None:
     """Print the candidates of each tier with their scores, the best by `defrag` first."""
     out = console()
+    who = {name: pattern_of(placed, free, capacity) for name, placed in chosen.items() if placed}
     for tier in range(1, TIERS[config.tiers] + 1):
-        found, all_of_them = tier_candidates(free, capacity, config.gpus, tier, LOOKED_AT)
+        found, all_of_them = tier_candidates(free, capacity, config.gpus or 0, tier, LOOKED_AT)
         fewest = int(fewest_nodes(capacity, np.array([config.gpus]))[0])
         title = f"tier {tier}: {_nodes(fewest + tier - 1)}" + (", partly used nodes do not grow" if tier == 2 else "")
         if not found:
-            out.print(f"{title}: no placement" + ("" if all_of_them else f" among the first {LOOKED_AT:,} looked at"))
+            out.print(f"{title}: " + ("no placement" if all_of_them else "too many candidates to look at"))
             continue
-        ranked = sorted((scores(free, capacity, placed), placed) for placed in found)
-        table = Table(title=title, title_justify="left", header_style="")
+        ranked = sorted(((scores(free, capacity, pattern), pattern) for pattern in found), key=lambda row: row[0])
+        table = Table(title=f"{title} (of equal nodes the lowest)", title_justify="left", header_style="")
         for head in ("node:GPUs", "partly used", "stranded GPUs", "variance of load", "chosen by"):
             table.add_column(head, justify="left" if head in ("node:GPUs", "chosen by") else "right")
-        names = {id(placed): _who(chosen, placed) for placed in found}
-        first = ranked[: config.show] + [row for row in ranked[config.show :] if names[id(row[1])]]
-        for score, placed in first:
+        first = ranked[: config.show] + [row for row in ranked[config.show :] if row[1] in who.values()]
+        for score, pattern in first:
             told = (f"{score.partly_used:+d}", f"{score.stranded:+d}", f"{score.variance:+.4f}")
-            table.add_row(_spelled(placed), *told, names[id(placed)])
+            names = ", ".join(name for name, its in who.items() if its == pattern)
+            table.add_row(_spelled(on_lowest(pattern, free, capacity)), *told, names)
         out.print(table)
         if len(first) < len(found):
             out.print(f"{len(found) - len(first):,} more; --show N shows N of them")
         if not all_of_them:
             out.print(f"only the first {LOOKED_AT:,} were looked at; what the placers choose is best among all")
-
-
-def _who(chosen: dict[str, Placement | None], placed: Placement) -> str:
-    return ", ".join(name for name, choice in chosen.items() if choice == placed)
 
 
 def _spelled(placed: Placement) -> str:
@@ -176,7 +179,8 @@ def show_choices(free: np.ndarray, capacity: np.ndarray, chosen: dict[str, Place
         bars = []
         for node in drawn:
             used, now = int(capacity[node] - free[node]), here.get(node, 0)
-            bars.append("#" * used + "@" * now + "." * (int(capacity[node]) - used - now))
+            bar = "#" * used + "@" * now + "." * (int(capacity[node]) - used - now)
+            bars.append(bar if len(bar) <= WIDEST else f"{free[node]}" + (f"-{now}" if now else ""))
         table.add_row(name, Text(" ".join(bars)), _spelled(placed) if placed else "does not fit")
     console().print(table)
 
@@ -192,10 +196,12 @@ def main() -> None:
         numbers(flag, words, 1)
     if not is_compiled():
         tell("compiling the placers for this machine, once ...")
-    console().print(
-        f"{config.gpus:,} GPUs asked for, {int(free.sum()):,} of {int(capacity.sum()):,} free on {_nodes(len(free))}"
-    )
-    reason = why_not(free, capacity, config.gpus, TIERS[config.tiers])
+    gpus = config.gpus or 0
+    asked = f"{gpus:,} GPU{'s' if gpus > 1 else ''} asked for"
+    console().print(f"{asked}, {int(free.sum()):,} of {int(capacity.sum()):,} free on {_nodes(len(free))}")
+    if not config.capacity:
+        console().print(f"every node is taken to have {capacity[0]} GPUs; --capacity says otherwise")
+    reason = why_not(free, capacity, gpus, TIERS[config.tiers])
     chosen = choices(config, free, capacity)
     if not reason:
         show_candidates(config, free, capacity, chosen)

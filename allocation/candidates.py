@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocation.orders import partly_change
+from allocation.orders import partly_change, stranded_change
 from allocation.tiers import fewest_nodes
 
 Kind = tuple[int, int]
@@ -16,6 +16,9 @@ Pattern = dict[tuple[Kind, int], int]
 """From how many nodes of a kind how many GPUs are taken."""
 Placement = list[tuple[int, int]]
 """The (node, GPUs) of a job, by node."""
+
+MOST_SHARES = 400
+"""How many different shares, by kind and GPUs taken, placements are looked for with."""
 
 
 class Scores(NamedTuple):
@@ -26,22 +29,16 @@ class Scores(NamedTuple):
     variance: float  # of node load, the used share of a node; nodes count by their GPUs
 
 
-def scores(free: np.ndarray, capacity: np.ndarray, placed: Placement) -> Scores:
-    """Score a placement on nodes with `free` of `capacity` GPUs (nodes,)."""
-    after = free.copy()
-    for node, gpus in placed:
-        after[node] -= gpus
-    partly, stranded, variance = (
-        new - old for new, old in zip(_state(after, capacity), _state(free, capacity), strict=True)
+def scores(free: np.ndarray, capacity: np.ndarray, pattern: Pattern) -> Scores:
+    """Score a pattern on nodes with `free` of `capacity` GPUs (nodes,)."""
+    stranded = sum(count * stranded_change(*kind, taken) for (kind, taken), count in pattern.items())
+    squares = sum(
+        count * ((size - idle + taken) ** 2 - (size - idle) ** 2) / size
+        for ((size, idle), taken), count in pattern.items()
     )
-    return Scores(int(partly), int(stranded), float(variance))
-
-
-def _state(free: np.ndarray, capacity: np.ndarray) -> tuple[float, float, float]:
-    partly = (free > 0) & (free < capacity)
-    load = (capacity - free) / capacity
-    mean = np.average(load, weights=capacity)
-    return float(partly.sum()), float(free[partly].sum()), float(np.average((load - mean) ** 2, weights=capacity))
+    there, used = int(capacity.sum()), int(capacity.sum() - free.sum())
+    now = used + sum(count * taken for (_, taken), count in pattern.items())
+    return Scores(partly_growth(pattern), stranded, squares / there - (now**2 - used**2) / there**2)
 
 
 def kinds_of(free: np.ndarray, capacity: np.ndarray) -> Counter[Kind]:
@@ -61,24 +58,32 @@ def on_lowest(pattern: Pattern, free: np.ndarray, capacity: np.ndarray) -> Place
     return placed
 
 
+def pattern_of(placed: Placement, free: np.ndarray, capacity: np.ndarray) -> Pattern:
+    """The pattern that a placement is an instance of."""
+    return dict(Counter(((int(capacity[node]), int(free[node])), taken) for node, taken in placed))
+
+
 def tier_candidates(
     free: np.ndarray, capacity: np.ndarray, gpus: int, tier: int, look_at: int
-) -> tuple[list[Placement], bool]:
-    """Every placement of a tier, of those that differ only by equal nodes one; and whether that is all.
+) -> tuple[list[Pattern], bool]:
+    """Every placement of a tier, kind by kind; and whether that is all.
 
-    There can be very many: no more are looked at than said.
+    There can be very many: no more are looked at than said, and none where nodes have hundreds of GPUs.
     """
     fewest = int(fewest_nodes(capacity, np.array([gpus]))[0])
-    if fewest == 0:
+    if fewest == 0 or fewest + tier - 1 > int((free > 0).sum()):
         return [], True
     shares = [
-        ((kind, taken), count)
+        Share(kind, taken, count)
         for kind, count in sorted(kinds_of(free, capacity).items(), key=lambda item: (-item[0][1], -item[0][0]))
         for taken in range(kind[1], 0, -1)
     ]
-    patterns = list(islice(_patterns(shares, 0, fewest + tier - 1, gpus, Counter()), look_at))
+    if len(shares) > MOST_SHARES:
+        return [], False
+    most = [max(share.taken for share in shares[at:]) for at in range(len(shares))]
+    patterns = list(islice(_patterns(shares, most, 0, fewest + tier - 1, gpus, Counter()), look_at))
     allowed = [pattern for pattern in patterns if tier == 1 or partly_growth(pattern) <= 0]
-    return [on_lowest(pattern, free, capacity) for pattern in allowed], len(patterns) < look_at
+    return allowed, len(patterns) < look_at
 
 
 def partly_growth(pattern: Pattern) -> int:
@@ -86,19 +91,27 @@ def partly_growth(pattern: Pattern) -> int:
     return sum(count * partly_change(*kind, taken) for (kind, taken), count in pattern.items())
 
 
+class Share(NamedTuple):
+    """So many GPUs taken from a node of a kind, of which there are some."""
+
+    kind: Kind
+    taken: int
+    nodes: int
+
+
 def _patterns(
-    shares: list[tuple[tuple[Kind, int], int]], at: int, nodes: int, gpus: int, used: Counter[Kind]
+    shares: list[Share], most: list[int], at: int, nodes: int, gpus: int, used: Counter[Kind]
 ) -> Iterator[Pattern]:
-    """Every way to take so many GPUs from so many nodes, by the shares from `at` on (most free GPUs first)."""
+    """Every way to take so many GPUs from so many nodes by the shares from `at` on, none larger than most[at]."""
     if nodes == 0:
         if gpus == 0:
             yield {}
         return
-    if at == len(shares) or gpus < nodes or gpus > nodes * shares[at][0][0][1]:
+    if at == len(shares) or not nodes <= gpus <= nodes * most[at]:
         return
-    (kind, taken), count = shares[at]
+    kind, taken, count = shares[at]
     for times in range(min(nodes, gpus // taken, count - used[kind]), -1, -1):
         used[kind] += times
-        for rest in _patterns(shares, at + 1, nodes - times, gpus - times * taken, used):
+        for rest in _patterns(shares, most, at + 1, nodes - times, gpus - times * taken, used):
             yield {(kind, taken): times} | rest if times else rest
         used[kind] -= times

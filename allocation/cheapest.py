@@ -13,7 +13,7 @@ GPUs (of these, the smallest), and of that kind the smallest shares; then of the
 nodes, if idle, the fewest not wholly taken. Of each kind it takes the lowest nodes, with the largest shares first.
 
 S is large, and so are the tables, only for a request that needs more nodes than the pool has of its largest ones, or on
-nodes with a hundred GPUs and more. Beyond MOST_CELLS the placement is the lowest nodes of the tier.
+nodes with dozens of GPUs. Beyond MOST_CELLS, or MOST_STEPS, the placement is the lowest nodes of the tier.
 """
 
 import numpy as np
@@ -22,6 +22,7 @@ from allocation.orders import partly_change, scale_of, share_cost, share_costs
 from allocation.tiers import MOST_CELLS, tier_of, walk
 from berth.compiled import njit
 
+MOST_STEPS = 100_000_000
 _NEVER = 1 << 62
 
 
@@ -62,7 +63,8 @@ def cheapest(
     layers = _layers(idle, count, most, nodes, loss)
     lossy = min(nodes, loss)
     counts = 2 * lossy + 1 if tier == 2 else 1
-    if (len(layers) + 1.0) * (lossy + 1) * (loss + 1) * counts > MOST_CELLS:
+    cells = (len(layers) + 1.0) * (lossy + 1) * (loss + 1) * counts
+    if cells > MOST_CELLS or cells * min(most, loss + 1) > MOST_STEPS:
         return _lowest(free, capacity, low, high, gpus, nodes, tier, most, out, at)
     tables = np.full((len(layers) + 1, lossy + 1, loss + 1, counts), _NEVER, np.int64)
     middle = lossy if tier == 2 else 0  # where the number of partly used nodes is unchanged

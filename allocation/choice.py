@@ -32,7 +32,7 @@ class Allocation:
         if self.tiers not in TIERS:
             raise ConfigError(f"tiers {self.tiers}: {nearest(self.tiers, TIERS)}")
         if not 0 < self.milp_time_limit < float("inf"):
-            raise ConfigError(f"milp_time_limit {self.milp_time_limit:g}: want seconds > 0")
+            raise ConfigError(f"milp_time_limit {self.milp_time_limit:g}: want finite seconds > 0")
 
     @property
     def placer(self) -> Placer:
@@ -45,7 +45,8 @@ class Allocation:
         return TIERS[self.tiers]
 
     def __str__(self) -> str:
-        return f"{self.name}, tiers {self.tiers}" if self.placer.tiered else self.name
+        limit = f", time limit {self.milp_time_limit:g} s" if self.name == "milp" else ""
+        return f"{self.name}, tiers {self.tiers}{limit}" if self.placer.tiered else self.name
 
 
 def chosen(

@@ -149,7 +149,9 @@ class Planner:
     def _failed(self, why: str) -> tuple[None, str]:
         """Say once that the solver failed."""
         if not self.counts["failed"]:
-            _log.warning("the MILP of a placement failed (%s): tier order instead; told once, counted in metrics", why)
+            _log.warning(
+                "the MILP of a placement failed (%s): the lowest nodes of its tier instead; said only once", why
+            )
         return None, "failed"
 
 

@@ -99,6 +99,10 @@ def main() -> None:
     painter = Painter()
     schedules = run_all(config, workload, allocation, list(product(policies, disciplines)))
     show(schedules, f"{title}\n{rules}")
+    for schedule in schedules:
+        if schedule.placements.get("failed") or schedule.placements.get("limit"):
+            told = ", ".join(f"{count:,} {how}" for how, count in schedule.placements.items())
+            tell(f"note: placements by the MILP under {schedule.policy} {schedule.discipline}: {told}")
     if config.csv:
         files = write_csv(schedules, Path(config.csv))
         tell(f"CSV: {', '.join(str(file) for file in files)}")

@@ -115,7 +115,8 @@ def write_csv(schedules: Sequence[Schedule], folder: Path) -> list[Path]:
         names = ["all", *(pool.name for pool in pools if len(pools) > 1)]
         for number, pool in enumerate(names):
             head = {"policy": schedule.policy, "discipline": schedule.discipline, "runtime_info": schedule.runtime_info}
-            head["allocation"] = str(schedule.allocation)
+            head["allocation"] = schedule.allocation.name
+            head["tiers"] = schedule.allocation.tiers if schedule.allocation.placer.tiered else ""
             rows.append(head | {"pool": pool} | summarize(schedule, number - 1 if number else None))
     with summary.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from allocation.__main__ import main
-from allocation.candidates import scores, tier_candidates
+from allocation.candidates import on_lowest, pattern_of, scores, tier_candidates
 from berth.commandline import run
 from legacy import placement as slow
 from tests.test_placers import pools
@@ -67,17 +67,22 @@ def test_an_impossible_request_says_why(monkeypatch, capsys, words, reason):
     [
         ((), "want --free with the free GPUs of each node"),
         (("--free", "8", "--gpus", "0"), "--gpus N with N > 0"),
+        (("--free", "8x0", "--gpus", "1"), "8x0: want at least one of them"),
+        (("--free", "\u0668", "--gpus", "1"), "want whole numbers"),
+        (("--free", "0,0", "--gpus", "1"), "no GPU is free; want --capacity"),
+        (("--free", "2000", "--gpus", "1"), "2,000 GPUs: want no more than 1,024"),
+        (("--free", "8", "--gpus", str(10**30)), "want no more than"),
         (("--free", "8,x", "--gpus", "1"), "'x': want whole numbers"),
         (("--free", "-1", "--gpus", "1"), "want whole numbers"),
         (("--free", "8x", "--gpus", "1"), "'8x': want whole numbers"),
         (("--free", "1.5", "--gpus", "1"), "want whole numbers"),
-        (("--free", "8x999999999", "--gpus", "1"), "more than 100,000"),
+        (("--free", "8x999999999", "--gpus", "1"), "no more than 100,000"),
         (("--free", "9", "--capacity", "8", "--gpus", "1"), "node 0 has 9 GPUs free of 8"),
         (("--free", "1,1,1", "--capacity", "8,8", "--gpus", "1"), "--capacity has 2 nodes, --free 3"),
         (("--free", "0", "--capacity", "0", "--gpus", "1"), "--capacity 0: want at least 1"),
         (("--free", "8", "--gpus", "1", "--ahead", "0"), "--ahead 0: want at least 1"),
         (("--free", "8", "--gpus", "1", "--tiers", "2"), "known: 1, 1+2"),
-        (("--free", "8", "--gpus", "1", "--milp_time_limit", "0"), "want seconds > 0"),
+        (("--free", "8", "--gpus", "1", "--milp_time_limit", "0"), "want finite seconds > 0"),
         (("--free", "8", "--gpus", "1", "--show", "0"), "--show 0: want a number > 0"),
     ],
 )
@@ -90,9 +95,19 @@ def test_mistakes_are_told_in_one_line(monkeypatch, capsys, words, message):
 
 def test_many_nodes_and_candidates_are_answered(monkeypatch, capsys):
     for free, told in ((",".join("12345678" * 40), "only the first 20,000 were looked at"), ("8x1000", "tier 2")):
-        code, out, _ = ask(monkeypatch, capsys, "--free", free, "--gpus", "97")
+        code, out, _ = ask(monkeypatch, capsys, "--free", free, "--gpus", "97", "--seed", str(10**30))
         assert code == 0
         assert told in out
+
+
+@pytest.mark.parametrize(
+    ("free", "gpus"), [("8x3000", "24000"), ("1000x2,999", "1500"), ("8x50000,7x25000,1x25000", "100"), ("4x4", "12")]
+)
+def test_large_questions_are_answered(monkeypatch, capsys, free, gpus):
+    code, out, err = ask(monkeypatch, capsys, "--free", free, "--gpus", gpus, "--capacity", free.replace("4x4", "8x4"))
+    assert code == 0
+    assert not err
+    assert "random" in out
 
 
 @given(pools())
@@ -104,14 +119,17 @@ def test_candidates_are_all_there_are(case):
     for tier in (1, 2):
         found, all_of_them = tier_candidates(np.array(free), np.array(capacity), gpus, tier, 100_000)
         assert all_of_them
-        kinds = [sorted((free[n], capacity[n], taken) for n, taken in placed) for placed in found]
+        here = np.array(free), np.array(capacity)
+        placements = [on_lowest(pattern, *here) for pattern in found]
+        assert [pattern_of(placed, *here) for placed in placements] == found
+        kinds = [sorted((free[n], capacity[n], taken) for n, taken in placed) for placed in placements]
         expected = {
             tuple(sorted((free[n], capacity[n], taken) for n, taken in placed))
             for placed in slow.tier(tier, nodes, capacity, free, gpus)
         }
         assert sorted(map(tuple, kinds)) == sorted(expected)
-        for placed in found[:5]:
+        for placed, pattern in list(zip(placements, found, strict=True))[:5]:
             partly, stranded, variance = slow.scores(nodes, capacity, free, placed)
-            score = scores(np.array(free), np.array(capacity), placed)
+            score = scores(*here, pattern)
             assert score[:2] == (partly, stranded)
             assert score.variance == pytest.approx(float(variance), abs=1e-12)

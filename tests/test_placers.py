@@ -174,5 +174,5 @@ def test_what_is_not_known_is_refused():
         placer("spred")
     with pytest.raises(ConfigError, match=r"tiers 2: known: 1, 1\+2"):
         Allocation("lex", "2")
-    with pytest.raises(ConfigError, match="milp_time_limit -1: want seconds > 0"):
+    with pytest.raises(ConfigError, match="milp_time_limit -1: want finite seconds > 0"):
         Allocation("milp", milp_time_limit=-1)

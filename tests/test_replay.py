@@ -89,7 +89,7 @@ def test_ones_own_function_trace_and_cluster(tmp_path):
         (("--use_milp_allocation", "1", "--allocation", "lex"), "means --allocation milp, but --allocation is lex"),
         (("--use_milp_allocation", "0", "--allocation", "milp"), "means --allocation lex, but --allocation is milp"),
         (("--milp_time_limit", "3"), "does nothing with --allocation"),
-        (("--milp_time_limit", "0", "--allocation", "milp"), "want seconds > 0"),
+        (("--milp_time_limit", "0", "--allocation", "milp"), "want finite seconds > 0"),
         (("--format", "swf"), "1 field, want 18"),
         (("--nonsense",), "is not a flag here"),
     ],
@@ -102,14 +102,24 @@ def test_mistakes_are_told_in_one_line(words, message):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(("words", "told"), [(("1",), "milp, tiers 1+2"), (("0", "--tiers", "1"), "lex, tiers 1")])
+@pytest.mark.parametrize(
+    ("words", "told"), [(("1",), "milp, tiers 1+2, time limit 1 s"), (("0", "--tiers", "1"), "lex, tiers 1")]
+)
 def test_the_seeds_flag_for_the_milp(tmp_path, words, told):
     done = replay("--max_jobs", "300", "--use_milp_allocation", *words, "--csv", tmp_path, "--plot", tmp_path / "p.png")
     assert done.returncode == 0, done.stderr
     assert f"allocation {told}" in done.stdout
     row = next(csv.DictReader((tmp_path / "summary.csv").open()))
-    assert row["allocation"] == told
+    assert f"{row['allocation']}, tiers {row['tiers']}" in told
     assert ("milp_failed" in row) == (words == ("1",))
+
+
+def test_failures_of_the_milp_are_told_on_the_screen(tmp_path):
+    words = ("--cluster", "synthetic", "--max_jobs", "600", "--policies", "fcfs", "--plot", tmp_path / "p.png")
+    done = replay(*words, "--allocation", "milp", "--milp_time_limit", "1e-9", "--seed", str(10**30))
+    assert done.returncode == 0, done.stderr
+    assert " failed" in done.stdout
+    assert "note: placements by the MILP under fcfs strict" in done.stdout
 
 
 def test_places_that_cannot_be_written_to_are_told_before_the_work(tmp_path):

@@ -107,7 +107,7 @@ def make_world(
     jobs = records(len(submit), JOB)
     _fill(jobs, submit, run_time, estimate, gpus, fewest, most, pool, size_class, one_queue)
     sim = records(1, SIM)
-    sim["placer"], sim["tiers"], sim["seed"] = placer, tiers, seed
+    sim["placer"], sim["tiers"], sim["seed"] = placer, tiers, seed % 2**31
     sim["placers"] = placers_address()
     sim["predict"] = similar.shape[1] > 0
     queues = records(1 if one_queue else len(nodes.pool_gpus), QUEUE)
