@@ -16,7 +16,7 @@ from envs.policies import Ask, Policy, find_policy
 from envs.sim import kernel, priorities
 from envs.sim.one_by_one import replay_one_by_one
 from envs.sim.state import ACCASIM_EASY, CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_BY_ONE, ONE_BY_ONE_EASY
-from envs.sim.world import World, make_world
+from envs.sim.world import World, make_world, used_places
 from envs.snapshot import Snapshot
 from envs.workload import Workload
 
@@ -180,9 +180,7 @@ class Simulation:
     def schedule(self) -> Schedule:
         """What has come out; complete once everything has run."""
         world = self.world
-        count = world.jobs["place_count"].astype(np.int64)
-        at = np.cumsum(count) - count
-        used = np.repeat(world.jobs["place_at"] - at, count) + np.arange(int(count.sum()))
+        at, node, gpus = used_places(world.jobs, world.places)
         return Schedule(
             workload=self.workload,
             policy=self.policy.name,
@@ -191,8 +189,8 @@ class Simulation:
             start=world.jobs["start"].copy(),
             place_at=at,
             place_count=world.jobs["place_count"].copy(),
-            place_node=world.places["node"][used],
-            place_gpus=world.places["gpus"][used],
+            place_node=node,
+            place_gpus=gpus,
             busy=world.nodes["busy"].copy(),
             stranded=world.nodes["stranded"].copy(),
             allocation=self.allocation,

@@ -172,6 +172,23 @@ def _fill(
         place_at += most[job]
 
 
+@njit
+def used_places(jobs: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each job's places begin (jobs,), and nodes and GPUs of the places that are used, one after the other."""
+    used = 0
+    for job in range(len(jobs)):
+        used += jobs[job].place_count
+    at, node, gpus = np.empty(len(jobs), np.int64), np.empty(used, np.int32), np.empty(used, np.int32)
+    used = 0
+    for job in range(len(jobs)):
+        at[job] = used
+        for i in range(jobs[job].place_at, jobs[job].place_at + jobs[job].place_count):
+            node[used] = places[i].node
+            gpus[used] = places[i].gpus
+            used += 1
+    return at, node, gpus
+
+
 def _links(count: int) -> np.ndarray:
     links = records(count, LINK)
     links["planned"] = links["after"] = links["before"] = -1
