@@ -147,10 +147,10 @@ def _underscored(word: str) -> str:
 
 
 def _joined(words: list[str], switches: set[str]) -> list[str]:
-    """Join a switch with the truth value after it, so that it does not swallow a file's name."""
+    """Join a switch with the truth value or number after it, so that it does not swallow a file's name."""
     joined: list[str] = []
     for word in words:
-        if joined and joined[-1] in switches and word.lower() in _TRUTH:
+        if joined and joined[-1] in switches and (word.lower() in _TRUTH or word.isdecimal()):
             joined[-1] += f"={word}"
         else:
             joined.append(word)

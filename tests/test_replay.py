@@ -88,6 +88,7 @@ def test_ones_own_function_trace_and_cluster(tmp_path):
         (("--tiers", "1", "--allocation", "spread"), "does not go by tiers"),
         (("--use_milp_allocation", "1", "--allocation", "lex"), "means --allocation milp, but --allocation is lex"),
         (("--use_milp_allocation", "0", "--allocation", "milp"), "means --allocation lex, but --allocation is milp"),
+        (("--use_milp_allocation", "2"), "'2' is not a truth value; wanted 0 or 1"),
         (("--milp_time_limit", "3"), "does nothing with --allocation"),
         (("--milp_time_limit", "0", "--allocation", "milp"), "want finite seconds > 0"),
         (("--format", "swf"), "1 field, want 18"),
