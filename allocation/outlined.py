@@ -1,7 +1,7 @@
 """The placers behind a function pointer.
 
 Numba links the code of every function into each compiled function that calls it, directly or not, and optimises it
-there again. With all placers in each of the kernel's functions, compiling takes twice as long. So the placers are one
+there again. With all placers in each of the kernel's functions, compiling takes far longer. So the placers are one
 compiled C function, and the kernel is told its address.
 """
 
