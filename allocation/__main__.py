@@ -189,7 +189,7 @@ def main() -> None:
     """Answer a question about one request; exit code 1 where it fits on no tier."""
     config = parse(Config, description=__doc__ or "", program="python -m allocation")
     free, capacity = nodes_asked_about(config)
-    Allocation("milp", config.tiers, config.milp_time_limit)
+    tiers = Allocation("milp", config.tiers, config.milp_time_limit).highest_tier
     if config.show < 1:
         raise ConfigError(f"--show {config.show}: want a number > 0")
     for flag, words in (("--ahead", config.ahead), ("--recent", config.recent)):
@@ -201,7 +201,7 @@ def main() -> None:
     console().print(f"{asked}, {int(free.sum()):,} of {int(capacity.sum()):,} free on {_nodes(len(free))}")
     if not config.capacity:
         console().print(f"every node is taken to have {capacity[0]} GPUs; --capacity says otherwise")
-    reason = why_not(free, capacity, gpus, TIERS[config.tiers])
+    reason = why_not(free, capacity, gpus, tiers)
     chosen = choices(config, free, capacity)
     if not reason:
         show_candidates(config, free, capacity, chosen)

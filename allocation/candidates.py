@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocation.orders import partly_change, stranded_change
+from allocation.orders import imbalance_change, partly_change, stranded_change
 from allocation.tiers import fewest_nodes
 
 Kind = tuple[int, int]
@@ -33,8 +33,7 @@ def scores(free: np.ndarray, capacity: np.ndarray, pattern: Pattern) -> Scores:
     """Score a pattern on nodes with `free` of `capacity` GPUs (nodes,)."""
     stranded = sum(count * stranded_change(*kind, taken) for (kind, taken), count in pattern.items())
     squares = sum(
-        count * ((size - idle + taken) ** 2 - (size - idle) ** 2) / size
-        for ((size, idle), taken), count in pattern.items()
+        count * imbalance_change(*kind, taken, scale=kind[0]) / kind[0] for (kind, taken), count in pattern.items()
     )
     there, used = int(capacity.sum()), int(capacity.sum() - free.sum())
     now = used + sum(count * taken for (_, taken), count in pattern.items())

@@ -204,9 +204,7 @@ def _search(
         least = max(1, most - f)  # what each node from here on loses
         low = floor + 1 if f == most else 1
         for left in range(choose):
-            so_many = (
-                choose - 1 - left
-            )  # are chosen, and the number of partly used nodes must not have grown in the end
+            so_many = choose - 1 - left  # nodes have been chosen; in the end the partly used ones may not have grown
             for lost in range(loss - left * least + 1):
                 for partly in range(max(0, middle - so_many), min(counts, middle + min(so_many, left) + 1)):
                     so_far = old[left, lost, partly]

@@ -24,7 +24,7 @@ import pulp
 
 from allocation.candidates import Kind, Pattern, Placement, kinds_of, on_lowest, partly_growth
 from allocation.cheapest import cheapest
-from allocation.orders import BEST_FIT, FRUGAL, IMBALANCE_COST, LEFT_COST, NODE_COST, PARTLY_COST, partly_change
+from allocation.orders import BEST_FIT, FRUGAL, partly_change, share_cost
 from allocation.placers import SHARE
 from allocation.tiers import fewest_nodes, tier_of, walk
 from berth.compiled import records
@@ -42,8 +42,8 @@ REMEMBERED = 50_000
 """How many answers are kept: the same free GPUs and the same jobs come again and again."""
 
 _TROUBLE = (pulp.PulpError, RuntimeError, ValueError, TypeError, AttributeError, LookupError, OSError)
+_NO_JOBS = np.zeros(0, np.int64)
 _log = logging.getLogger(__name__)
-
 
 Term = tuple[pulp.LpVariable, int]
 Moves = dict[tuple[Kind, int], pulp.LpVariable]
@@ -237,10 +237,7 @@ def _partly(moves: Moves) -> list[Term]:
 def _own_cost(kind: Kind, taken: int) -> float:
     """What a node's share of the chosen job costs."""
     size, free = kind
-    used = size - free
-    imbalance = ((used + taken) ** 2 - used**2) / size
-    fragments = LEFT_COST * (free - taken) + PARTLY_COST * partly_change(size, free, taken)
-    return NODE_COST + fragments + IMBALANCE_COST * imbalance
+    return share_cost(FRUGAL, 0, size, free, taken, size, _NO_JOBS) / size
 
 
 def solve(model: pulp.LpProblem, time_limit: float, solver_nodes: int) -> str:
@@ -303,7 +300,7 @@ def cheapest_of_both(free: np.ndarray, capacity: np.ndarray, gpus: int, tiers: i
 
 def _cheapest(order: int, free: np.ndarray, capacity: np.ndarray, gpus: int, nodes: int, tier: int) -> Placement | None:
     out = records(min(nodes, len(free)) or 1, SHARE)
-    written = cheapest(order, free, capacity, 0, len(free), gpus, nodes, tier, np.zeros(0, np.int64), out, 0)
+    written = cheapest(order, free, capacity, 0, len(free), gpus, nodes, tier, _NO_JOBS, out, 0)
     return [(int(node), int(taken)) for node, taken in out[:written]] or None
 
 

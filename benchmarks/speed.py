@@ -13,12 +13,12 @@ from pathlib import Path
 
 from rich.table import Table
 
-from allocation.choice import Allocation
 from berth.commandline import run
 from berth.console import console
 from envs.clusters import find_cluster
 from envs.sim.simulator import Simulation
 from envs.workload import Workload, prepare
+from eval.waits import TIER_1
 from legacy.simulator import Job, Simulator
 from traces.generate import RECIPES, generate
 from traces.read import read_trace
@@ -27,7 +27,6 @@ from traces.recipe import read_recipe
 ROOT = Path(__file__).resolve().parent.parent
 VENUS = ROOT.parent / "shared" / "traces" / "helios" / "venus_gpu_jobs.csv.gz"
 TRIES = 3
-TIER_1 = Allocation("lex", "1")  # the reference simulator tries all placements for tier 2
 
 
 def best_of(action: Callable[[], object]) -> float:
@@ -41,7 +40,7 @@ def best_of(action: Callable[[], object]) -> float:
 
 
 def kernel_seconds(workload: Workload, policy: str, discipline: str) -> float:
-    """Seconds of a whole simulation, its making included."""
+    """Seconds of a whole simulation, its making included; on tier 1, as legacy/ tries all placements for tier 2."""
     return best_of(lambda: Simulation(workload, policy, discipline, allocation=TIER_1).run())
 
 

@@ -156,6 +156,19 @@ def test_cbc_stands_in_where_highs_is_absent(monkeypatch):
     assert answer.nodes == Planner().place(*contested()).nodes
 
 
+def test_at_the_limit_on_search_nodes_the_incumbent_is_used(monkeypatch):
+    """PuLP does not know what HiGHS calls that limit, and ends in a KeyError after the solution is there."""
+
+    def unknown(*_):
+        raise KeyError("kSolutionLimit")
+
+    expected = Planner().place(*contested())
+    monkeypatch.setattr(pulp.HiGHS, "findSolutionValues", unknown)
+    answer = Planner().place(*contested())
+    assert answer.how == "limit"
+    assert answer.nodes == expected.nodes
+
+
 def test_limits_use_the_incumbent_or_tier_order():
     free = np.array([7, 6, 5, 5, 3, 3, 2, 1] * 3, np.int32)
     for planner in (Planner(solver_nodes=0), Planner(time_limit=1e-9)):
