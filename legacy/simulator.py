@@ -159,8 +159,8 @@ class Simulator:
             self.follow_plan(queue)
             return
         if self.discipline == "fit":
-            for job in self.in_order(queue):
-                self.start_if(job, self.place(job, self.free))
+            while any(self.start_if(job, self.place(job, self.free)) for job in self.in_order(queue)):
+                pass
             return
         if self.discipline == "accasim_easy":
             self.accasim(queue)

@@ -93,17 +93,47 @@ def backfill(
     if stale or not pools[jobs[first].pool].never_gains:
         queues[queue].shadow = shadow_time(sim, jobs, pools, capacity, free, ends, places, trial, tally, first)
         queues[queue].shadow_of = first
-    spare = queues[queue].shadow - sim[0].now
     for size in range(queues[queue].size_low, queues[queue].size_high):
         sizes[size].unfit_at = -1
         sizes[size].first = -1
     if sim[0].ranked:
         _slip_by_rank(
             sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
-            lengths, trial, mix, tally, queue, first, spare,
+            lengths, trial, mix, tally, queue, first, queues[queue].shadow - sim[0].now,
         )  # fmt: skip
         return
-    for job in line_up(sim, jobs, links, queues, pools, bits, by_rank, queue):
+    _slip_in_line(
+        sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, least, lengths, trial,
+        mix, tally, line_up(sim, jobs, links, queues, pools, bits, by_rank, queue), first,
+        queues[queue].shadow - sim[0].now,
+    )  # fmt: skip
+
+
+@njit
+def _slip_in_line(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    trial: np.ndarray,
+    mix: np.ndarray,
+    tally: np.ndarray,
+    line: np.ndarray,
+    first: int,
+    spare: float,
+) -> None:
+    """Start what slips past out of a line of waiting jobs, in its order."""
+    for job in line:
         size = jobs[job].size_class
         delays = _in_the_way(jobs, first, job, spare)
         if job == first or known_unfit(sim, jobs, pools, sizes, job):

@@ -8,7 +8,7 @@ import numpy as np
 
 from berth.compiled import njit
 from envs.sim.accasim import reserve_once, start_the_rest, try_held, wait_for_reservation
-from envs.sim.backfill import backfill, behind
+from envs.sim.backfill import backfill
 from envs.sim.conservative import follow_plan
 from envs.sim.moves import begin, enqueue, first_by_key, known_unfit, line_up, try_place, vacate
 from envs.sim.rankset import next_from
@@ -91,7 +91,7 @@ def advance(
         queues[jobs[job].queue].shadow_of = -1
         if jobs[job].start + jobs[job].estimate != now:
             queues[jobs[job].queue].replan = 0
-        if sim[0].predict:
+        if similar.shape[1] > 0:
             remember(similar, recent, job, jobs[job].run_time)
     while sim[0].next < len(jobs) and jobs[sim[0].next].submit <= now:
         job = sim[0].next
@@ -194,8 +194,9 @@ def _start_in_order(
         if job < 0:
             job = first_by_key(sim, jobs, links, queues, pools, sizes, bits, by_rank, queue)
         if not try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
-            if sim[0].hold:
+            if sim[0].hold and queues[queue].held != job:
                 queues[queue].held = job
+                jobs[job].held = sim[0].now
             return job
         begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
         queues[queue].held = -1
@@ -224,22 +225,28 @@ def _start_what_fits(
     tally: np.ndarray,
     pool: int,
 ) -> None:
-    """`fit`: walk down the queue and start whatever fits.
+    """`fit`: start the first job of the queue that fits, until none does.
 
-    A size that does not fit once cannot fit later in the same walk, as GPUs only get fewer. (On tier 2 over nodes of
-    different size it can, so there it is tried again after a start.) So where priorities are known beforehand, every
+    A size that does not fit once cannot fit later at the same event, as GPUs only get fewer. (On tier 2 over nodes of
+    different size it can, so there all are tried again after a start.) So where priorities are known beforehand, every
     size of the pool has a stretch of ranks, and only the firsts of the sizes that still fit compete.
     """
     if not sim[0].ranked:
         for size in range(queues[pool].size_low, queues[pool].size_high):
             sizes[size].unfit_at = -1
-        for job in line_up(sim, jobs, links, queues, pools, bits, by_rank, pool):
-            if known_unfit(sim, jobs, pools, sizes, job):
+        line = line_up(sim, jobs, links, queues, pools, bits, by_rank, pool)
+        at = 0
+        while at < len(line):
+            job = line[at]
+            at += 1
+            if jobs[job].start >= 0.0 or known_unfit(sim, jobs, pools, sizes, job):
                 continue
-            if try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
-                begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
-            else:
+            if not try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
                 sizes[jobs[job].size_class].unfit_at = sim[0].started
+                continue
+            begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
+            if not pools[pool].never_gains:
+                at = 0
         return
     for size in range(queues[pool].size_low, queues[pool].size_high):
         sizes[size].first = next_from(bits, sizes[size].low, sizes[size].high)
@@ -258,7 +265,6 @@ def _start_what_fits(
             sizes[chosen].first = next_from(bits, rank + 1, sizes[chosen].high)
             if not pools[pool].never_gains:
                 for size in range(queues[pool].size_low, queues[pool].size_high):
-                    low = behind(links, by_rank, sizes[size].low, sizes[size].high, links[job].priority)
-                    sizes[size].first = next_from(bits, low, sizes[size].high)
+                    sizes[size].first = next_from(bits, sizes[size].low, sizes[size].high)
         else:
             sizes[chosen].first = -1

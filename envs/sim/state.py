@@ -32,6 +32,7 @@ JOB = np.dtype([
     ("run_time", "f8"),  # s, > 0
     ("estimate", "f8"),  # s, what policies and backfilling know of run_time
     ("start", "f8"),  # s, -1 before the start
+    ("held", "f8"),  # s, since when it has held its queue under `reserve`, -1 if it never has
     ("place_at", "i8"),  # where its nodes stand among the places
     ("place_count", "i4"),  # how many nodes it has, as planned or as it runs
     ("asked", "f4"),  # the n of the priority formulas

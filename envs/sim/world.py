@@ -162,6 +162,7 @@ def _fill(
         jobs[job].run_time = run_time[job]
         jobs[job].estimate = estimate[job]
         jobs[job].start = -1.0
+        jobs[job].held = -1.0
         jobs[job].place_at = place_at
         jobs[job].asked = gpus[job]
         jobs[job].gpus = gpus[job]
