@@ -37,6 +37,7 @@ format: setup    ## put every file into the house's format
 bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/placing.py
+	$(BIN)/python benchmarks/environments.py
 
 results: setup   ## the long experiments: samples against real traces, seed by seed; placers against each other
 	$(BIN)/python benchmarks/calibrate.py --seeds 40

@@ -53,6 +53,6 @@ def records(count: int, fields: np.dtype) -> np.ndarray:
     return rows.view(np.recarray) if numba.config.DISABLE_JIT else rows
 
 
-def is_compiled() -> bool:
-    """Tell whether the hot path has been compiled here before (or need not be)."""
-    return bool(numba.config.DISABLE_JIT) or any(Path(numba.config.CACHE_DIR).rglob("*.nbi"))
+def is_compiled(function: str = "") -> bool:
+    """Tell whether the hot path, or one function of it, has been compiled here before (or need not be)."""
+    return bool(numba.config.DISABLE_JIT) or any(Path(numba.config.CACHE_DIR).rglob(f"*{function}*.nbi"))

@@ -68,18 +68,19 @@ def _requested(trace: Trace, nothing: np.ndarray) -> Knowledge:
 
 
 def similar_jobs(trace: Trace) -> np.ndarray:
-    """Groups of jobs that are likely to run equally long, by falling likeness: (jobs, levels) int32.
+    """Groups of jobs that are likely to run equally long, by falling likeness: (jobs, 4) int32.
 
-    Same user and GPUs, same virtual cluster and GPUs, same GPUs, any job; levels whose column the trace lacks are not
-    there. A job with no user (or VC) has no group on that level: -1. Numbers run on from level to level.
+    Same user and GPUs, same virtual cluster and GPUs, same GPUs, any job. A job with no user (or VC), as all are in a
+    trace without that column, has no group on that level: -1. Numbers run on from level to level.
     """
     size = trace.gpus.astype(np.int64)
-    levels = []
+    levels: list[np.ndarray] = []
     for names in (trace.user, trace.vc):
-        if names is not None:
-            codes = _numbered(names)
-            pair = _numbered(codes * (int(size.max()) + 1) + size)
-            levels.append(np.where(names == "-1", -1, pair))
+        if names is None:
+            levels.append(np.full(len(trace), -1))
+            continue
+        pair = _numbered(_numbered(names) * (int(size.max()) + 1) + size)
+        levels.append(np.where(names == "-1", -1, pair))
     levels.append(_numbered(size))
     levels.append(np.zeros(len(trace), np.int64))
     groups, used = [], 0

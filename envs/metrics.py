@@ -4,10 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from envs.sim.reckoning import BOUND
 from envs.sim.simulator import Schedule
-
-BOUND = 10.0
-"""Seconds below which a run time counts as this much in the bounded slowdown."""
 
 STATISTICS = ("mean", "median", "p90", "p99")
 

@@ -42,6 +42,23 @@ SYNTHETIC = Shape(
 """What `generate --like synthetic` makes, and GPU_Traces/synthetic_trace.csv holds."""
 
 
+PRESETS = {
+    "synthetic": SYNTHETIC,
+    "baseline_stable": Shape(
+        {1: 0.55, 2: 0.2, 4: 0.15, 8: 0.1}, median=900, mean=1800, gap=60, longest=86400.0, likeness=0.4, users=20
+    ),
+    "heavy_tail": Shape(
+        {1: 0.6, 2: 0.15, 4: 0.13, 8: 0.1, 16: 0.02}, median=300, mean=5400, gap=60, arrival_mode="bursty",
+        burst_size=16.0, daily_swing=0.5, correlation=0.4, likeness=0.6, users=50,
+    ),
+    "large_jobs": Shape(
+        {1: 0.3, 4: 0.2, 8: 0.3, 16: 0.15, 32: 0.05}, median=1200, mean=4800, gap=60, correlation=0.2, likeness=0.4,
+        users=30,
+    ),
+}  # fmt: skip
+"""Shapes by name: the sample's; steady arrivals of mild run times; bursts with heavy tails; jobs of whole nodes."""
+
+
 def generate_parametric(shape: Shape, jobs: int, seed: int, name: str = "generated") -> Trace:
     """Make a workload; equal arguments give equal jobs. Raises ConfigError for a shape that cannot be met."""
     _check(shape, jobs, name)

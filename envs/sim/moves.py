@@ -126,27 +126,29 @@ def would_fit(
     job: int,
 ) -> bool:
     """Tell whether a job would fit where `free` GPUs are idle, choosing no nodes."""
-    pool = jobs[job].pool
+    return room_for(sim, pools, capacity, free, tally, jobs[job].pool, jobs[job].gpus, jobs[job].fewest)
+
+
+@njit
+def room_for(
+    sim: np.ndarray,
+    pools: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    tally: np.ndarray,
+    pool: int,
+    gpus: int,
+    fewest: int,
+) -> bool:
+    """Tell whether a job of that size would fit a pool where `free` GPUs are idle."""
+    low, high = pools[pool].low, pools[pool].high
     return (
         placing(
-            sim[0].placers,
-            True,
-            sim[0].placer,
-            sim[0].tiers,
-            free,
-            capacity,
-            pools[pool].low,
-            pools[pool].high,
-            jobs[job].gpus,
-            jobs[job].fewest,
-            tally,
-            0,
-            tally,
-            0,
-            tally,
+            sim[0].placers, True, sim[0].placer, sim[0].tiers, free, capacity, low, high, gpus, fewest, tally, 0,
+            tally, 0, tally,
         )
         > 0
-    )
+    )  # fmt: skip
 
 
 @njit

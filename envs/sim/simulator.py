@@ -15,6 +15,7 @@ from envs.knowledge import know, refuse_hidden
 from envs.policies import Ask, Policy, find_policy
 from envs.sim import kernel, priorities
 from envs.sim.one_by_one import replay_one_by_one
+from envs.sim.seen import snapshot_of
 from envs.sim.state import ACCASIM_EASY, CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_BY_ONE, ONE_BY_ONE_EASY
 from envs.sim.world import World, make_world, used_places
 from envs.snapshot import Snapshot
@@ -199,30 +200,7 @@ class Simulation:
 
     def snapshot(self) -> Snapshot:
         """What a policy may see now."""
-        world = self.world
-        jobs, now = world.jobs, float(world.sim["now"][0])
-        queued = np.flatnonzero((jobs["submit"] <= now) & (jobs["start"] < 0))
-        running = np.sort(world.ends["job"][: world.sim["running"][0]])
-        view = Snapshot(
-            now=now,
-            job=queued,
-            submit=jobs["submit"][queued],
-            wait=now - jobs["submit"][queued],
-            gpus=jobs["gpus"][queued],
-            run_time=jobs["estimate"][queued],
-            pool=jobs["pool"][queued],
-            running_job=running,
-            running_start=jobs["start"][running],
-            running_gpus=jobs["gpus"][running],
-            running_pool=jobs["pool"][running],
-            running_end=jobs["start"][running] + jobs["estimate"][running],
-            free=world.free.copy(),
-            capacity=world.capacity.copy(),
-            node_pool=np.repeat(np.arange(len(world.pools)), world.pools["high"] - world.pools["low"]),
-        )
-        for column in view[1:]:
-            column.flags.writeable = False
-        return view
+        return snapshot_of(self.world)
 
     def _run_asking(self, ask: Ask, progress: Callable[[int], None] | None) -> None:
         """Run to the end, asking a Python function for keys whenever something waits."""

@@ -1,0 +1,140 @@
+"""What an environment can be told: one frozen dataclass, for `gymnasium.make` as for command lines."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from allocation.choice import ALLOCATION, TIERS_TEXT, TIME_LIMIT, USE_MILP, Allocation, chosen
+from allocation.tiers import TIERS
+from berth.commandline import nearest, option
+from berth.errors import ConfigError
+from envs.clusters import CLUSTERS
+from envs.knowledge import CHOICES
+from envs.observation import LOOKAHEAD_MODES, WINDOW_ORDERS
+from envs.policies import POLICIES, Policy, find_policy
+from envs.reward import REWARDS, SCORES, find_score
+from envs.sim.simulator import check_options
+from traces.parametric import ARRIVALS, PRESETS
+
+SPLITS = ("train", "validation", "test", "all")
+ACTION_MODES = ("reserve", "fit")
+INVALID_ACTIONS = ("replace", "raise")
+
+MOST_SLOTS = 100_000
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every environment takes; the fields are keywords of `gymnasium.make` and flags of the programs."""
+
+    cluster: str = option("philly", f"one of {', '.join(CLUSTERS)}, or a file (docs/clusters.md)")
+    workload: str = option("", "trace file; default: the cluster's sample in GPU_Traces/", metavar="FILE")
+    preset: str = option("", "make fresh jobs for every episode, of this shape", choices=tuple(PRESETS))
+    arrival_mode: str = option("", "make fresh jobs for every episode, which arrive like this", choices=ARRIVALS)
+    topology: str = option("", "testbed or production; default: testbed")
+    load: float | None = option(
+        None, "rescale arrivals to this offered load, 0 = leave them; default: 0.95 on a testbed, else 0"
+    )
+    assign_pools: int | None = option(
+        None, "draw pools by capacity share, with this seed, for jobs whose pool is not known", metavar="SEED"
+    )
+    split: str = option("train", "which part of the trace, by time", choices=SPLITS)
+    train_share: float = option(0.6, "share of the trace's jobs, the first ones, to train on")
+    validation_share: float = option(0.2, "share of the jobs after them to validate on; the rest is for the test")
+    batch_job_slice: int = option(0, "use only the first jobs of the split, 0 = all")
+    seq_len: int = option(256, "scored jobs in an episode")
+    warm_start: bool = option(True, "begin with the running jobs and the backlog of the baseline, not an idle cluster")
+    horizon_factor: float = option(
+        0.0, "cut an episode short after this many times the time that the baseline takes, 0 = never"
+    )
+    max_steps: int = option(0, "cut an episode short after so many decisions, 0 = never")
+    window: int = option(128, "slots of the queue that are seen, and can be chosen from")
+    window_order: str = option("baseline", "which jobs the window shows first", choices=tuple(WINDOW_ORDERS))
+    action_mode: str = option(
+        "reserve", "reserve: a chosen job holds its pool until it fits; fit: only jobs that fit, or wait",
+        choices=ACTION_MODES,
+    )  # fmt: skip
+    backfil: bool = option(False, "with reserve: jobs slip past one that holds its pool, by the EASY rule")
+    invalid_action: str = option(
+        "replace", "a masked action is replaced by the first valid one and counted, or raises", choices=INVALID_ACTIONS
+    )
+    runtime_info: str = option("oracle", f"what is known of run times: {CHOICES}")
+    lookahead_mode: str = option(
+        "cdf", "how the observation tells when GPUs will be free", choices=tuple(LOOKAHEAD_MODES)
+    )
+    score_type: str = option("bounded_slowdown", f"what is scored: {', '.join(SCORES)}, or 0 to 4")
+    sched_algo: str = option(
+        "fcfs", f"the baseline: {', '.join(POLICIES)}, or 0 to 15"
+    )  # Python functions are too slow to be asked in every episode
+    reward: str = option("dense", "as jobs start, or all at the end", choices=tuple(REWARDS))
+    allocation: str = option("", ALLOCATION)
+    tiers: str = option("", f"{TIERS_TEXT}; default: 1+2", choices=tuple(TIERS))
+    use_milp_allocation: bool | None = option(None, USE_MILP)
+    milp_time_limit: float | None = option(None, TIME_LIMIT, metavar="S")
+    workload_seed: int = option(0, "seed of noise in run times, of random priorities and of random placement")
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a value that cannot be, or options that do not go together."""
+        for field in dataclasses.fields(self):
+            self._check_choice(field.name, getattr(self, field.name), field.metadata["choices"])
+        least = {"batch_job_slice": 0, "seq_len": 1, "horizon_factor": 0, "max_steps": 0, "window": 1}
+        for name, low in least.items():
+            value = getattr(self, name)
+            whole = name == "horizon_factor" or (isinstance(value, int) and not isinstance(value, bool))
+            if not whole or not low <= value < float("inf"):
+                kind = "number" if name == "horizon_factor" else "whole number"
+                raise ConfigError(f"{name} {value}: want a {kind} >= {low}")
+        if self.window > MOST_SLOTS:
+            raise ConfigError(f"window {self.window}: want at most {MOST_SLOTS:,} slots")
+        if not (self.train_share > 0 and self.validation_share > 0 and self.train_share + self.validation_share < 1):
+            raise ConfigError(
+                f"train_share {self.train_share:g} and validation_share {self.validation_share:g}: want numbers > 0 "
+                "that leave something for the test"
+            )
+        if self.action_mode == "fit" and self.backfil:
+            raise ConfigError("backfil does nothing with action_mode fit, where every job that fits can be chosen")
+        if self.is_fresh:
+            idle = {"workload": self.workload, "batch_job_slice": self.batch_job_slice}
+            for name, value in idle.items():
+                if value:
+                    raise ConfigError(f"{name} {value} does nothing with fresh jobs (preset, arrival_mode); want one")
+        if self.policy.ask is not None:
+            raise ConfigError(f"sched_algo {self.sched_algo}: want a policy of {', '.join(POLICIES)}, not a function")
+        self.placement  # noqa: B018 - raises where allocation, tiers and the like disagree
+        find_score(self.score_type)
+        check_options(self.policy, self.discipline, "pool", self.runtime_info)
+
+    def _check_choice(self, name: str, value: Any, choices: tuple[str, ...]) -> None:
+        if choices and value not in choices and value != "":
+            raise ConfigError(f"{name} {value}: {nearest(str(value), choices)}")
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether every episode has jobs of its own, from the parametric generator."""
+        return bool(self.preset or self.arrival_mode)
+
+    @property
+    def policy(self) -> Policy:
+        """The baseline's policy."""
+        return find_policy(str(self.sched_algo))
+
+    @property
+    def discipline(self) -> str:
+        """The discipline by which the baseline plays."""
+        if self.action_mode == "fit":
+            return "fit"
+        return "reserve_easy" if self.backfil else "reserve"
+
+    @property
+    def placement(self) -> Allocation:
+        """How jobs are placed."""
+        return chosen(self.allocation, self.tiers, self.use_milp_allocation, self.milp_time_limit)
+
+
+def make_options(**given: Any) -> Options:
+    """Options from keywords; raises ConfigError that names the nearest one where a keyword is not known."""
+    known = [field.name for field in dataclasses.fields(Options)]
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"{name} is not an option of an environment; {nearest(name, known)}")
+    return Options(**given)

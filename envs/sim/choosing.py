@@ -1,0 +1,258 @@
+"""An episode from decision to decision, compiled: what happens by the rules, until somebody must choose a job."""
+
+import numpy as np
+
+from berth.compiled import njit
+from envs.sim.backfill import backfill
+from envs.sim.kernel import advance
+from envs.sim.line import join_line, leave_line, sort_line
+from envs.sim.moves import begin, room_for, try_place
+from envs.sim.reckoning import reckon
+from envs.sim.scale import scaled
+from envs.sim.state import predict
+
+
+@njit
+def know_job(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    similar: np.ndarray,
+    recent: np.ndarray,
+    episode: np.ndarray,
+    cards: np.ndarray,
+    job: int,
+) -> None:
+    """Note what is known of a job's run time: its estimate, or what ended jobs tell where that is hidden."""
+    estimate = jobs[job].estimate
+    cards[job].run_time = 0.0 if np.isnan(estimate) else scaled(estimate)
+    cards[job].guess = predict(similar, recent, job) if np.isnan(estimate) else estimate
+
+
+@njit
+def move_on(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    similar: np.ndarray,
+    recent: np.ndarray,
+    mix: np.ndarray,
+    episode: np.ndarray,
+    cards: np.ndarray,
+    kinds: np.ndarray,
+    line: np.ndarray,
+    line_kinds: np.ndarray,
+    arrived: np.ndarray,
+) -> None:
+    """Move the clock to the next event, and let the jobs that arrive then join the lines."""
+    coming = sim[0].next
+    advance(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, similar, recent, mix)
+    for job in range(coming, sim[0].next):
+        know_job(sim, jobs, similar, recent, episode, cards, job)
+        kinds[jobs[job].size_class].waiting += 1
+        join_line(sim, jobs, links, pools, episode, cards, line, line_kinds, arrived, job)
+    if episode[0].changes:
+        sort_line(sim, jobs, links, pools, episode, cards, line, line_kinds, arrived)
+
+
+@njit
+def next_event(sim: np.ndarray, jobs: np.ndarray, ends: np.ndarray) -> float:
+    """When something happens next; infinity where nothing does."""
+    arrival = jobs[sim[0].next].submit if sim[0].next < len(jobs) else np.inf
+    return min(arrival, ends[0].time) if sim[0].running > 0 else arrival
+
+
+@njit
+def to_decision(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    by_rank: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    similar: np.ndarray,
+    recent: np.ndarray,
+    trial: np.ndarray,
+    mix: np.ndarray,
+    tally: np.ndarray,
+    episode: np.ndarray,
+    cards: np.ndarray,
+    kinds: np.ndarray,
+    line: np.ndarray,
+    line_kinds: np.ndarray,
+    arrived: np.ndarray,
+    base: np.ndarray,
+    by_end: np.ndarray,
+) -> bool:
+    """Let things happen until a job can be chosen; False where the episode is over, or its horizon is reached."""
+    while True:
+        if episode[0].fit:
+            found = _mark_what_fits(sim, pools, capacity, free, tally, kinds)
+        else:
+            found = _serve_held(
+                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+                lengths, trial, mix, tally, episode, cards, kinds, line, line_kinds, arrived, base, by_end,
+            )  # fmt: skip
+        if episode[0].left == 0:
+            return False
+        if found:
+            return True
+        if not next_event(sim, jobs, ends) <= episode[0].horizon:
+            return False
+        move_on(
+            sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
+            recent, mix, episode, cards, kinds, line, line_kinds, arrived,
+        )  # fmt: skip
+
+
+@njit
+def _mark_what_fits(
+    sim: np.ndarray, pools: np.ndarray, capacity: np.ndarray, free: np.ndarray, tally: np.ndarray, kinds: np.ndarray
+) -> bool:
+    """Under `fit`, mark the sizes that can be chosen; tell whether there is one."""
+    found = False
+    for k in range(len(kinds)):
+        kinds[k].fits = kinds[k].waiting > 0 and room_for(
+            sim, pools, capacity, free, tally, kinds[k].pool, kinds[k].gpus, kinds[k].fewest
+        )
+        kinds[k].choosable = kinds[k].fits
+        found = found or kinds[k].fits
+    return found
+
+
+@njit
+def _serve_held(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    by_rank: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    trial: np.ndarray,
+    mix: np.ndarray,
+    tally: np.ndarray,
+    episode: np.ndarray,
+    cards: np.ndarray,
+    kinds: np.ndarray,
+    line: np.ndarray,
+    line_kinds: np.ndarray,
+    arrived: np.ndarray,
+    base: np.ndarray,
+    by_end: np.ndarray,
+) -> bool:
+    """Under `reserve`, start the jobs that hold a pool and now fit; tell whether a pool with waiting jobs is open."""
+    found = False
+    for queue in range(len(queues)):
+        held = queues[queue].held
+        if held >= 0 and queues[queue].touched:
+            take(
+                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+                lengths, trial, mix, tally, episode, cards, kinds, line, line_kinds, arrived, base, by_end, held,
+            )  # fmt: skip
+        found = found or (queues[queue].held < 0 and queues[queue].waiting > 0)
+    for k in range(len(kinds)):
+        kinds[k].choosable = queues[kinds[k].pool].held < 0
+    return found
+
+
+@njit
+def take(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    sizes: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    by_rank: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    trial: np.ndarray,
+    mix: np.ndarray,
+    tally: np.ndarray,
+    episode: np.ndarray,
+    cards: np.ndarray,
+    kinds: np.ndarray,
+    line: np.ndarray,
+    line_kinds: np.ndarray,
+    arrived: np.ndarray,
+    base: np.ndarray,
+    by_end: np.ndarray,
+    job: int,
+) -> None:
+    """Start a chosen job; one that does not fit holds its pool, and others may slip past it by the EASY rule."""
+    queue = jobs[job].queue
+    if try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
+        begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
+        queues[queue].held = -1
+        queues[queue].shadow_of = -1
+        _note_start(sim, jobs, episode, cards, kinds, line, line_kinds, arrived, base, by_end, job)
+        return
+    queues[queue].held = job
+    queues[queue].touched = False
+    if episode[0].backfill and queues[queue].waiting > 1:
+        backfill(
+            sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths,
+            trial, mix, tally, queue, job,
+        )  # fmt: skip
+        at = episode[0].line_at
+        while at < episode[0].line_at + episode[0].waiting:
+            if jobs[line[at]].start >= 0.0:
+                _note_start(sim, jobs, episode, cards, kinds, line, line_kinds, arrived, base, by_end, line[at])
+            at += 1
+
+
+@njit
+def _note_start(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    episode: np.ndarray,
+    cards: np.ndarray,
+    kinds: np.ndarray,
+    line: np.ndarray,
+    line_kinds: np.ndarray,
+    arrived: np.ndarray,
+    base: np.ndarray,
+    by_end: np.ndarray,
+    job: int,
+) -> None:
+    """Strike a job that has started off the lines, and count it."""
+    leave_line(episode, line, line_kinds, arrived, job)
+    cards[job].since = sim[0].now
+    kinds[jobs[job].size_class].waiting -= 1
+    if episode[0].counts:
+        reckon(jobs, episode, base, by_end, job, sim[0].now)
+    elif job >= episode[0].first:
+        episode[0].left -= 1

@@ -1,0 +1,315 @@
+"""How an episode begins, compiled: a window of jobs, and the cluster as the baseline would have left it."""
+
+from typing import Any
+
+import numpy as np
+
+from berth.compiled import njit
+from envs.sim.choosing import know_job
+from envs.sim.line import join_line, sort_line
+from envs.sim.moves import enqueue, notice
+from envs.sim.scale import MANY_GPUS
+from envs.sim.state import HISTORY, RECENT, push_end
+
+ROSTER = np.dtype([
+    ("submit", "f8"),
+    ("run_time", "f8"),
+    ("estimate", "f8"),  # s, as it was when the job arrived
+    ("given", "f8"),  # key given from outside
+    ("start", "f8"),  # s, in the baseline's replay
+    ("end", "f8"),
+    ("held", "f8"),  # s, since when it has held its queue there, -1 if it never has
+    ("place_at", "i8"),  # its places there
+    ("place_count", "i4"),
+    ("gpus", "i4"),
+    ("fewest", "i4"),  # fewest nodes that could hold it
+    ("most", "i4"),  # most nodes that the placer may use for it
+    ("pool", "i4"),
+    ("size_class", "i4"),
+])  # fmt: skip
+"""The jobs of a whole trace, with what became of them when the baseline replayed it."""
+
+EVERY = 256
+"""After how many jobs the jobs that have not ended are listed."""
+
+
+@njit
+def list_unended(roster: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """At every EVERY-th arrival, the earlier jobs that have not ended: where each list begins, and all lists."""
+    lists = len(roster) // EVERY + 1
+    begin = np.zeros(lists + 1, np.int64)
+    found = np.empty(1024, np.int32)
+    count = 0
+    for i in range(lists):
+        now = roster[i * EVERY].submit if i * EVERY < len(roster) else np.inf
+        for old in range(begin[max(i - 1, 0)], begin[i]):
+            if roster[found[old]].end >= now:
+                found = _room(found, count)
+                found[count] = found[old]
+                count += 1
+        for job in range(max(i - 1, 0) * EVERY, i * EVERY):
+            if roster[job].end >= now:
+                found = _room(found, count)
+                found[count] = job
+                count += 1
+        begin[i + 1] = count
+    return begin, found[:count].copy()
+
+
+@njit
+def _room(found: np.ndarray, count: int) -> np.ndarray:
+    """The same array, with room for one more."""
+    if count < len(found):
+        return found
+    larger = np.empty(2 * len(found), np.int32)
+    larger[:count] = found
+    return larger
+
+
+@njit
+def members(roster: np.ndarray, begin: np.ndarray, unended: np.ndarray, first: int, count: int) -> np.ndarray:
+    """The jobs of an episode: those before `first` that run or wait when it arrives, then the window's."""
+    now = roster[first].submit
+    at = first // EVERY
+    found = np.empty(begin[at + 1] - begin[at] + first - at * EVERY + count, np.int32)
+    n = 0
+    for i in range(begin[at], begin[at + 1]):
+        if roster[unended[i]].end >= now:
+            found[n] = unended[i]
+            n += 1
+    for job in range(at * EVERY, first):
+        if roster[job].end >= now:
+            found[n] = job
+            n += 1
+    for job in range(first, first + count):
+        found[n] = job
+        n += 1
+    return found[:n]
+
+
+@njit
+def set_up(
+    roster: np.ndarray,
+    groups: np.ndarray,
+    past_places: np.ndarray,
+    ended_at: np.ndarray,
+    ended: np.ndarray,
+    local: np.ndarray,
+    chosen: np.ndarray,
+    scored: int,
+    warm: bool,
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    similar: np.ndarray,
+    recent: np.ndarray,
+    mix: np.ndarray,
+    episode: np.ndarray,
+    cards: np.ndarray,
+    kinds: np.ndarray,
+    line: np.ndarray,
+    line_kinds: np.ndarray,
+    arrived: np.ndarray,
+    by_end: np.ndarray,
+    told: np.ndarray,
+) -> int:
+    """Lay out the jobs `chosen` (of which the last `scored` are the window) before the first event of an episode.
+
+    Returns how many groups of similar jobs there are. local (groups of the trace,) is scratch and stays -1.
+    """
+    count = len(chosen)
+    first = count - scored
+    now = roster[chosen[first]].submit
+    _clear(sim, queues, capacity, free, nodes, episode, kinds, by_end, now, first, scored)
+    known = _find_groups(groups, ended_at, ended, roster, local, chosen, warm, now, similar, recent, told)
+    place_at = 0
+    for i in range(count):
+        old = roster[chosen[i]]
+        _write_job(jobs, links, pools, cards, old, i, place_at)
+        place_at += old.most
+        if i >= first or old.submit >= now:
+            continue
+        know_job(sim, jobs, similar, recent, episode, cards, i)
+        if old.start < now:
+            jobs[i].start = cards[i].since = old.start
+            jobs[i].place_count = old.place_count
+            for k in range(old.place_count):
+                share = past_places[old.place_at + k]
+                places[jobs[i].place_at + k].node = share.node
+                places[jobs[i].place_at + k].gpus = share.gpus
+                free[share.node] -= share.gpus
+            push_end(sim, ends, old.end, i)
+        else:
+            enqueue(sim, jobs, links, queues, bits, least, lengths, mix, i)
+            kinds[old.size_class].waiting += 1
+            join_line(sim, jobs, links, pools, episode, cards, line, line_kinds, arrived, i)
+            if 0.0 <= old.held < now:
+                queues[old.pool].held = i
+        sim[0].next = i + 1
+    for queue in range(len(queues)):
+        queues[queue].touched = False
+    if episode[0].changes:
+        sort_line(sim, jobs, links, pools, episode, cards, line, line_kinds, arrived)
+    if mix.shape[1] > 0:
+        _remember_sizes(roster, mix, chosen[first] if warm else 0, now)
+    return known
+
+
+@njit
+def _clear(
+    sim: np.ndarray,
+    queues: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    episode: np.ndarray,
+    kinds: np.ndarray,
+    by_end: np.ndarray,
+    now: float,
+    first: int,
+    scored: int,
+) -> None:
+    """An idle cluster with empty queues, at the submit of the first scored job."""
+    sim[0].now, sim[0].next, sim[0].running, sim[0].started = now, 0, 0, 0
+    for queue in range(len(queues)):
+        queues[queue].waiting = 0
+        queues[queue].head = queues[queue].tail = queues[queue].held = queues[queue].shadow_of = -1
+    for n in range(len(capacity)):
+        free[n] = capacity[n]
+        nodes[n].since = now
+    for k in range(len(kinds)):
+        kinds[k].waiting = 0
+        kinds[k].fits = kinds[k].choosable = False
+    by_end[scored:] = 0
+    row = episode[0]
+    row.first, row.waiting, row.left, row.steps, row.invalid, row.shown = first, 0, scored, 0, 0, 0
+    row.begin, row.horizon, row.line_at, row.arrived_at = now, np.inf, 0, 0
+    row.agent = row.total = row.saved = row.latest = row.gain = row.paid = row.reward = 0.0
+    row.ended = 0
+    row.terminated = row.truncated = row.counts = False
+
+
+@njit
+def _write_job(
+    jobs: np.ndarray, links: np.ndarray, pools: np.ndarray, cards: np.ndarray, old: Any, i: int, place_at: int
+) -> None:
+    """Lay out one job that has not started."""
+    jobs[i].submit = old.submit
+    jobs[i].run_time = old.run_time
+    jobs[i].estimate = old.estimate
+    jobs[i].start = -1.0
+    jobs[i].held = -1.0
+    jobs[i].place_at = place_at
+    jobs[i].place_count = 0
+    jobs[i].asked = old.gpus
+    jobs[i].gpus = old.gpus
+    jobs[i].fewest = old.fewest
+    jobs[i].pool = old.pool
+    jobs[i].queue = old.pool
+    jobs[i].size_class = old.size_class
+    links[i].key = old.given
+    links[i].after = links[i].before = -1
+    cards[i].submit = old.submit
+    cards[i].asked = old.gpus
+    cards[i].in_pool = old.pool
+    cards[i].kind = old.size_class
+    cards[i].shown = 0
+    cards[i].gpus = min(float(np.log1p(old.gpus) / np.log1p(MANY_GPUS)), 1.0)
+    cards[i].share = old.gpus / pools[old.pool].gpus
+    cards[i].pool = (old.pool + 0.5) / len(pools)
+
+
+@njit
+def _find_groups(
+    groups: np.ndarray,
+    ended_at: np.ndarray,
+    ended: np.ndarray,
+    roster: np.ndarray,
+    local: np.ndarray,
+    chosen: np.ndarray,
+    warm: bool,
+    now: float,
+    similar: np.ndarray,
+    recent: np.ndarray,
+    told: np.ndarray,
+) -> int:
+    """Number the groups of similar jobs that the episode has, and recall those of each that ended before it.
+
+    Group g of the trace has the jobs ended[ended_at[g]:ended_at[g + 1]], by their ends.
+    """
+    known = 0
+    for i in range(len(chosen)):
+        for level in range(groups.shape[1]):
+            group = groups[chosen[i], level]
+            if group < 0:
+                similar[i, level] = -1
+                continue
+            if local[group] < 0:
+                local[group] = known
+                _recall(ended_at, ended, roster, group, now, warm, recent[known])
+                told[known, 0] = -1.0
+                known += 1
+            similar[i, level] = local[group]
+    for i in range(len(chosen)):
+        for level in range(groups.shape[1]):
+            if groups[chosen[i], level] >= 0:
+                local[groups[chosen[i], level]] = -1
+    return known
+
+
+@njit
+def _recall(
+    ended_at: np.ndarray,
+    ended: np.ndarray,
+    roster: np.ndarray,
+    group: int,
+    now: float,
+    warm: bool,
+    memory: np.ndarray,
+) -> None:
+    """Write what the predictor remembers of a group: how many ended before now, and the run times of the last."""
+    low, high = ended_at[group], ended_at[group + 1]
+    start = low
+    while warm and low < high:
+        middle = (low + high) >> 1
+        if roster[ended[middle]].end < now:
+            low = middle + 1
+        else:
+            high = middle
+    count = low - start
+    memory[0] = count
+    for i in range(max(0, count - HISTORY), count):
+        memory[1 + i % HISTORY] = roster[ended[start + i]].run_time
+
+
+@njit
+def _remember_sizes(roster: np.ndarray, mix: np.ndarray, first: int, now: float) -> None:
+    """Let `fgd` have seen the last jobs of each pool that arrived before now."""
+    mix[:] = 0
+    seen = np.zeros(len(mix), np.int64)
+    need = len(mix)
+    job = first - 1
+    while job >= 0 and need > 0:
+        if roster[job].submit < now:
+            seen[roster[job].pool] += 1
+            if seen[roster[job].pool] == RECENT:
+                need -= 1
+        job -= 1
+    skipped = np.maximum(seen - RECENT, 0)
+    for other in range(job + 1, first):
+        pool = roster[other].pool
+        if roster[other].submit < now:
+            if skipped[pool] > 0:
+                skipped[pool] -= 1
+            else:
+                notice(mix, pool, roster[other].gpus)

@@ -1,0 +1,232 @@
+"""What episodes are cut from: the jobs of a trace, and what became of them when the baseline replayed it."""
+
+import dataclasses
+import itertools
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from allocation.choice import Allocation
+from berth.compiled import records
+from berth.errors import ConfigError
+from envs.clusters import CLUSTERS, find_cluster
+from envs.knowledge import similar_jobs
+from envs.options import Options
+from envs.sim.cluster import Cluster
+from envs.sim.setting import ROSTER, list_unended
+from envs.sim.simulator import Simulation
+from envs.sim.world import World
+from envs.workload import Workload, offered_load, prepare
+from traces.parametric import PRESETS, Shape, generate_parametric
+from traces.read import read_trace
+from traces.trace import Trace
+
+ROOT = Path(__file__).resolve().parent.parent
+
+SAMPLED = 20_000
+"""Jobs from which the mean work of a generated job is found."""
+
+
+class Stage(NamedTuple):
+    """A workload, and what its episodes need of it; never changed, so that many environments can share it."""
+
+    workload: Workload
+    world: World  # the baseline's replay, after it has run
+    roster: np.ndarray  # (jobs,) ROSTER
+    groups: np.ndarray  # (jobs, levels) int32, similar jobs
+    ended_at: np.ndarray  # (groups + 1,) where the jobs of each group stand in `ended`
+    ended: np.ndarray  # int32, the jobs of each group by their ends
+    unended_at: np.ndarray  # setting.list_unended
+    unended: np.ndarray
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Stage":
+        """The stage itself."""
+        return self
+
+
+class Source(Protocol):
+    """Where episodes come from."""
+
+    notes: tuple[str, ...]
+    stage: Stage
+
+    def draw(self, rng: np.random.Generator) -> tuple[Stage, int]:
+        """A stage, and the first job of a window on it."""
+
+
+def set_stage(workload: Workload, options: Options) -> Stage:
+    """Replay a workload once with the baseline, and keep what episodes begin with.
+
+    With `milp` the replay places by `lex`, on the same tiers: thousands of integer programs for a beginning would take
+    minutes, and both sides begin alike.
+    """
+    allocation = options.placement
+    if allocation.name == "milp":
+        allocation = Allocation("lex", allocation.tiers)
+    replay = Simulation(
+        workload, options.policy, options.discipline, "pool", allocation, options.runtime_info, options.workload_seed
+    )
+    replay.run()
+    world, jobs = replay.world, replay.world.jobs
+    roster = records(len(jobs), ROSTER)
+    for name in ("submit", "run_time", "estimate", "start", "held", "place_at", "place_count", "gpus", "fewest", "pool",
+                 "size_class"):  # fmt: skip
+        roster[name] = jobs[name]
+    roster["end"] = jobs["start"] + jobs["run_time"]
+    roster["most"] = np.diff(jobs["place_at"], append=len(world.places))
+    if options.policy.draw is not None:
+        roster["given"] = options.policy.draw(len(jobs), options.workload_seed)
+    groups = similar_jobs(workload.trace)
+    ended_at, ended = _by_end(groups, roster["end"])
+    return Stage(workload, world, roster, groups, ended_at, ended, *list_unended(roster))
+
+
+def _by_end(groups: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The jobs of each group by their ends, one group after the other, and where each group begins."""
+    there = groups.ravel() >= 0
+    job = np.repeat(np.arange(len(groups), dtype=np.int32), groups.shape[1])[there]
+    group = groups.ravel()[there]
+    order = np.lexsort((job, end[job], group))
+    counts = np.bincount(group)
+    return np.concatenate(([0], np.cumsum(counts))), job[order]
+
+
+class Windows:
+    """Windows of a split of a trace."""
+
+    def __init__(self, options: Options, trace: Trace | None = None, cluster: Cluster | None = None) -> None:
+        if trace is None and cluster is None:
+            self.stage, read_notes = _shared(options, _stamp(_trace_path(options)))
+        else:
+            self.stage, read_notes = _staged(options, trace, cluster)
+        submit = self.stage.roster["submit"]
+        low, high = split_borders(submit, options.train_share, options.validation_share)[options.split]
+        notes = list(read_notes)
+        there = high - low
+        if options.batch_job_slice:
+            if options.batch_job_slice > there:
+                short = (
+                    f"batch_job_slice {options.batch_job_slice:,}: the {options.split} split has only {there:,} jobs, "
+                    "and all are used"
+                )
+                notes.append(short)
+                warnings.warn(short, stacklevel=4)
+            high = min(high, low + options.batch_job_slice)
+        if high - low < options.seq_len:
+            raise ConfigError(
+                f"seq_len {options.seq_len:,}: the {options.split} split of {self.stage.workload.trace.name} has "
+                f"{high - low:,} jobs" + (" in its slice" if high - low < there else "") + "; want a shorter episode, "
+                "a longer trace or split all"
+            )
+        self.first, self.last = low, high - options.seq_len
+        self.notes = tuple(notes)
+
+    def draw(self, rng: np.random.Generator) -> tuple[Stage, int]:
+        """The stage, and the first job of a window anywhere in the split."""
+        return self.stage, int(rng.integers(self.first, self.last + 1))
+
+
+class Fresh:
+    """Jobs made anew for every episode, by the parametric generator.
+
+    With a warm start as many jobs come before the scored ones as there are scored ones; the baseline has them.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.cluster = find_cluster(options.cluster)
+        self.shape = PRESETS[options.preset or "synthetic"]
+        if options.arrival_mode:
+            self.shape = dataclasses.replace(self.shape, arrival_mode=options.arrival_mode)
+        self.jobs = options.seq_len * (2 if options.warm_start else 1)
+        many = self._made(max(SAMPLED, self.jobs), 0)
+        gpus = int(many.nodes.capacity.sum())
+        load = options.load if options.load is not None else (0.95 if many.topology == "testbed" else 0.0)
+        if load:
+            gap = self.shape.gap * offered_load(many.trace, gpus) / load
+            gap_in_burst = min(self.shape.burst_gap, gap)
+            self.shape = dataclasses.replace(self.shape, gap=gap, burst_gap=gap_in_burst)
+        self.notes: tuple[str, ...] = ()
+        self.stage = self._stage(0)
+
+    def draw(self, rng: np.random.Generator) -> tuple[Stage, int]:
+        """A stage of its own, and the first scored job on it."""
+        stage = self._stage(int(rng.integers(2**31)))
+        return stage, len(stage.roster) - self.options.seq_len
+
+    def _stage(self, seed: int) -> Stage:
+        """Jobs of one episode, replayed; more are made where some can never fit."""
+        jobs = self.jobs
+        while len(made := self._made(jobs, seed)) < self.jobs:
+            jobs *= 2
+        return set_stage(made, self.options)
+
+    def _made(self, jobs: int, seed: int) -> Workload:
+        shape: Shape = dataclasses.replace(self.shape, burst_size=min(self.shape.burst_size, float(jobs)))
+        trace = generate_parametric(shape, jobs, seed, "fresh jobs")
+        o = self.options
+        pools = seed if self.cluster.pool_by else None
+        return prepare(trace, self.cluster, o.topology, load=0, assign_pools=pools, allocation=o.placement.name)
+
+
+def find_source(options: Options, trace: Trace | None = None, cluster: Cluster | None = None) -> Source:
+    """Where the episodes of some options come from."""
+    return Fresh(options) if options.is_fresh else Windows(options, trace, cluster)
+
+
+def split_borders(submit: np.ndarray, train_share: float, validation_share: float) -> dict[str, tuple[int, int]]:
+    """The jobs low..high - 1 of every split: shares of the jobs in the order of time; one second is never divided."""
+    jobs = len(submit)
+    borders = [0]
+    for share in (train_share, train_share + validation_share):
+        at = min(round(share * jobs), jobs - 1)
+        borders.append(int(np.searchsorted(submit, submit[at], side="left")))
+    borders.append(jobs)
+    splits = dict(zip(("train", "validation", "test"), itertools.pairwise(borders), strict=True))
+    return {**splits, "all": (0, jobs)}
+
+
+def _trace_path(options: Options) -> str:
+    cluster = find_cluster(options.cluster)
+    if options.workload:
+        return options.workload
+    if not cluster.trace:
+        raise ConfigError(f"cluster {cluster.name} has no trace of its own; want a workload")
+    return str(ROOT / cluster.trace) if options.cluster in CLUSTERS else cluster.trace
+
+
+def _stamp(path: str) -> tuple[str, int, int]:
+    """What tells whether a file has changed."""
+    try:
+        told = Path(path).stat()
+    except OSError:
+        return path, 0, 0
+    return path, told.st_mtime_ns, told.st_size
+
+
+_IRRELEVANT = {
+    "split": "train", "train_share": 0.6, "validation_share": 0.2, "batch_job_slice": 0, "seq_len": 256,
+    "warm_start": True, "horizon_factor": 0.0, "max_steps": 0, "window": 128, "window_order": "baseline",
+    "invalid_action": "replace", "lookahead_mode": "cdf", "score_type": "wait", "reward": "dense",
+}  # fmt: skip
+"""Options that do not touch the replay."""
+
+
+def _shared(options: Options, stamp: tuple[str, int, int]) -> tuple[Stage, tuple[str, ...]]:
+    return _kept(dataclasses.replace(options, **_IRRELEVANT), stamp)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=8)
+def _kept(options: Options, stamp: tuple[str, int, int]) -> tuple[Stage, tuple[str, ...]]:
+    """The stage of a file, which environments of one process share."""
+    return _staged(options, None, None)
+
+
+def _staged(options: Options, trace: Trace | None, cluster: Cluster | None) -> tuple[Stage, tuple[str, ...]]:
+    cluster = cluster or find_cluster(options.cluster)
+    trace = trace if trace is not None else read_trace(_trace_path(options))
+    workload = prepare(trace, cluster, options.topology, options.load, options.assign_pools, options.placement.name)
+    return set_stage(workload, options), workload.notes

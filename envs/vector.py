@@ -1,0 +1,215 @@
+"""Many scheduling environments at once: all are stepped by one compiled call, in several threads."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numba
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from allocation.placers import MILP
+from berth.compiled import records
+from berth.errors import ConfigError, SimulationError
+from envs.episode import Episode
+from envs.scheduling_env import OUTCOME, find_first, make_source, make_spaces
+from envs.sim.cards import EPISODE
+from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, play_many, play_one
+
+MOST_ENVS = 100_000
+
+
+class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarray]):
+    """As many copies of SchedulingEnv as asked for; equal seeds give what single ones give, step by step.
+
+    `autoreset_mode` is Gymnasium's: NEXT_STEP (the action after the end of an episode is ignored, and begins the next
+    one), SAME_STEP (the next one begins at once; the last observation is in info) or DISABLED. With `copy=False` the
+    observations are the arrays that the next step writes to again.
+    """
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        copy: bool = True,
+        **options: Any,
+    ) -> None:
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or not 1 <= num_envs <= MOST_ENVS:
+            raise ConfigError(f"num_envs {num_envs}: want a whole number from 1 to {MOST_ENVS:,}")
+        options.pop("render_mode", None)
+        self.num_envs = int(num_envs)
+        self.copy = copy
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            known = ", ".join(mode.value for mode in AutoresetMode)
+            raise ConfigError(f"autoreset_mode {autoreset_mode}: known: {known}") from None
+        self.metadata = {"autoreset_mode": self.autoreset_mode, "render_modes": []}
+        self.options, self.source = make_source(options)
+        seen, actions = make_spaces(self.options, self.source.stage)
+        self.single_observation_space, self.single_action_space = seen, actions
+        self.actions = int(actions.n)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._generators: list[np.random.Generator | None] = [None] * self.num_envs
+        self._over = np.ones(self.num_envs, bool)
+        self._everyone = np.arange(self.num_envs)
+        self._alone = self.options.placement.placer.code == MILP or bool(numba.config.DISABLE_JIT)
+        self.tables = np.zeros((self.num_envs, len(ARRAYS), 3), np.int64)
+        self.rows = records(self.num_envs, EPISODE)
+        self._seen = {
+            name: np.zeros((self.num_envs, *(space.shape or ())), space.dtype) for name, space in seen.spaces.items()
+        }
+        self.episodes = [
+            Episode(self.options, self.source.stage, self.tables[e], self._shared(e)) for e in range(self.num_envs)
+        ]
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Begin an episode in every environment, or in those of `options["reset_mask"]`.
+
+        A seed stands for seed, seed + 1, ...; `options["first"]` is a window's first job, or one for each environment.
+        """
+        seeds = [None if seed is None else seed + e for e in range(self.num_envs)] if _is_one(seed) else list(seed)  # type: ignore[operator,arg-type]
+        if len(seeds) != self.num_envs:
+            raise ConfigError(f"{len(seeds)} seeds: want one, or {self.num_envs}")
+        asked = options or {}
+        who = np.flatnonzero(asked.get("reset_mask", np.ones(self.num_envs, bool)))
+        for e in who:
+            if seeds[e] is not None or self._generators[e] is None:
+                self._generators[e] = seeding.np_random(seeds[e])[0]
+        self._begin(who, asked.get("first"))
+        return self._observation(), self._told(who, {})
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Choose a slot in every environment; raises SimulationError as SchedulingEnv does, before anything happens."""
+        waiting = np.flatnonzero(self._over)
+        if len(waiting) and self.autoreset_mode != AutoresetMode.NEXT_STEP:
+            raise SimulationError("step after the end of an episode; want reset() first")
+        what = np.where(self._over, -1, STEP)
+        self._play(what, self._checked(actions))
+        rewards, terminated, truncated = (
+            np.where(self._over, 0, self.rows[name]) for name in ("reward", "terminated", "truncated")
+        )
+        terminated, truncated = terminated.astype(bool), truncated.astype(bool)
+        np.logical_or(terminated, truncated, out=self._over)
+        info: dict[str, Any] = {}
+        begun = waiting
+        for e in np.flatnonzero(self._over):
+            outcome = {name: kind(self.rows[e][field]) for name, (field, kind) in OUTCOME.items()}
+            if self.autoreset_mode == AutoresetMode.SAME_STEP:
+                last = {name: array[e].copy() for name, array in self._seen.items()}
+                outcome = {
+                    "final_obs": last,
+                    "final_info": {"invalid_actions": int(self.rows[e]["invalid"]), **outcome},
+                }
+            info = self._add_info(info, outcome, e)
+        if self.autoreset_mode == AutoresetMode.SAME_STEP:
+            begun = np.flatnonzero(self._over)
+        if len(begun):
+            self._begin(begun)
+        return self._observation(), rewards, terminated, truncated, self._told(begun, info)
+
+    def action_masks(self) -> np.ndarray:
+        """Which actions can be taken (environments, actions)."""
+        return self._seen["mask"].astype(bool)
+
+    def baseline_actions(self) -> np.ndarray:
+        """The action that the baseline takes in each environment (environments,); -1 where its job is not shown."""
+        return np.array([episode.baseline_action() for episode in self.episodes])
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Nothing is open."""
+
+    def _told(self, begun: np.ndarray, info: dict[str, Any]) -> dict[str, Any]:
+        """What `info` says of every step, and of the episodes that have just begun."""
+        for e in begun:
+            beginning = {"first": self.episodes[e].first, "baseline_score": float(self.rows[e]["baseline"])}
+            info = self._add_info(info, beginning, e)
+        info["invalid_actions"] = self.rows["invalid"].astype(int)
+        info["_invalid_actions"] = np.ones(self.num_envs, bool)
+        return info
+
+    def _observation(self) -> dict[str, np.ndarray]:
+        return {name: array.copy() for name, array in self._seen.items()} if self.copy else dict(self._seen)
+
+    def _checked(self, actions: Any) -> np.ndarray:
+        """The actions with masked ones replaced; raises SimulationError for what cannot be."""
+        chosen = np.asarray(actions)
+        most = self.actions
+        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
+            raise SimulationError(
+                f"actions of shape {chosen.shape} and type {chosen.dtype}: want {self.num_envs} whole numbers"
+            )
+        wrong = (chosen < 0) | (chosen >= most)
+        if wrong.any():
+            e = int(np.argmax(wrong))
+            raise SimulationError(f"action {chosen[e]} of environment {e}: want a whole number from 0 to {most - 1}")
+        chosen = chosen.astype(np.int64)
+        mask = self._seen["mask"]
+        masked = (mask[self._everyone, chosen] == 0) & ~self._over
+        if not masked.any():
+            return chosen
+        if self.options.invalid_action == "raise":
+            e = int(np.argmax(masked))
+            raise SimulationError(
+                f"action {chosen[e]} of environment {e}: masked; valid now: {np.flatnonzero(mask[e])}"
+            )
+        chosen[masked] = np.argmax(mask[masked], axis=1)
+        self.rows["invalid"][masked] += 1
+        return chosen
+
+    def _begin(self, who: np.ndarray, asked: Any = None) -> None:
+        """Begin episodes in some environments, all at once."""
+        firsts = np.broadcast_to(np.asarray(asked, object), self.num_envs)
+        drawn = []
+        for e in who:
+            rng = self._generators[e]
+            if rng is None:
+                raise SimulationError("step before the first reset(); want reset() first")
+            drawn.append(self.source.draw(rng) if asked is None else find_first(self.source, firsts[e]))
+        what, idle = np.full(self.num_envs, -1), np.zeros(self.num_envs, np.int64)
+        for again, part in ((False, BASELINE), (True, BEGIN)):
+            for e, (stage, first) in zip(who, drawn, strict=True):
+                self.episodes[e].set_up(stage, first, again)
+            what[who] = part
+            self._play(what, idle)
+        self._over[who] = False
+
+    def _play(self, what: np.ndarray, actions: np.ndarray) -> None:
+        """Let compiled code play where `what` says so, and raise what went wrong."""
+        answers = np.zeros(self.num_envs, np.int64)
+        if self._alone:
+            for e in np.flatnonzero(what >= 0):
+                answers[e] = play_one(
+                    int(what[e]), int(actions[e]), self.episodes[e].table, self.episodes[e].in_order()
+                )
+                self.episodes[e].check(int(answers[e]))
+            return
+        play_many(what, actions, self.tables, answers)
+        for e in np.flatnonzero(answers):
+            self.episodes[e].check(int(answers[e]))
+
+    def _shared(self, e: int) -> dict[str, np.ndarray]:
+        """The arrays of one environment that are rows of everyone's."""
+        seen = {"rows": "jobs", "cluster": "cluster", "mask": "mask"}
+        return {"episode": self.rows[e : e + 1], **{name: self._seen[of][e] for name, of in seen.items()}}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what belongs to this process."""
+        return {**self.__dict__, "tables": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Let the environments write into everyone's arrays again."""
+        self.__dict__.update(state)
+        self.tables = np.zeros((self.num_envs, len(ARRAYS), 3), np.int64)
+        for e, episode in enumerate(self.episodes):
+            episode.adopt(self.tables[e], self._shared(e))
+
+
+def _is_one(seed: Any) -> bool:
+    return seed is None or isinstance(seed, int | np.integer)
