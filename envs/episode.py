@@ -1,13 +1,12 @@
 """One episode after another on arrays of their own, which compiled code plays on."""
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from allocation.outlined import placers_address
 from allocation.placers import MILP
-from berth.compiled import is_compiled, records
+from berth.compiled import records
 from berth.errors import SimulationError
 from envs.observation import JOB_FEATURES, LOOKAHEAD_MODES, POOL_FEATURES, WINDOW_ORDERS, lookahead_layout
 from envs.options import Options
@@ -55,8 +54,6 @@ class Episode:
         self._trouble: BaseException | None = None
         self._foresight: Any = None
         self.arrays: dict[str, np.ndarray] = {}
-        if not is_compiled("_played"):
-            print("compiling the environments for this machine, once; one to two minutes ...", file=sys.stderr)
         self._lay_out(stage, shared or {})
         self._hold(64, 64, 64)
         self._enter(stage)

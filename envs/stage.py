@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import sys
 import warnings
 from functools import lru_cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from allocation.choice import Allocation
-from berth.compiled import records
+from berth.compiled import is_compiled, records
 from berth.errors import ConfigError
 from envs.clusters import CLUSTERS, find_cluster
 from envs.knowledge import similar_jobs
@@ -174,7 +175,15 @@ class Fresh:
 
 def find_source(options: Options, trace: Trace | None = None, cluster: Cluster | None = None) -> Source:
     """Where the episodes of some options come from."""
+    _tell_of_compiling()
     return Fresh(options) if options.is_fresh else Windows(options, trace, cluster)
+
+
+@lru_cache(maxsize=1)
+def _tell_of_compiling() -> None:
+    """Say that the first environment takes a while, once in a process."""
+    if not is_compiled("_played"):
+        print("compiling the environments for this machine, once; two to three minutes ...", file=sys.stderr)
 
 
 def split_borders(submit: np.ndarray, train_share: float, validation_share: float) -> dict[str, tuple[int, int]]:
