@@ -11,7 +11,7 @@ from berth.errors import SimulationError
 from envs.observation import JOB_FEATURES, LOOKAHEAD_MODES, POOL_FEATURES, WINDOW_ORDERS, lookahead_layout
 from envs.options import Options
 from envs.reward import SCORES, find_score
-from envs.sim.cards import CARD, EPISODE, KIND, LEVELS, TOLD
+from envs.sim.cards import CARD, EPISODE, KEY, KIND, LEVELS, TOLD
 from envs.sim.cluster import Nodes
 from envs.sim.outside import register
 from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, STUCK, play_one
@@ -26,8 +26,8 @@ from envs.stage import Stage
 
 _SET_UP = (
     "sim", "jobs", "links", "queues", "pools", "capacity", "free", "nodes", "ends", "places", "bits", "least",
-    "lengths", "similar", "recent", "mix", "episode", "cards", "kinds", "line", "line_kinds", "arrived", "by_end",
-    "told",
+    "lengths", "similar", "recent", "mix", "episode", "cards", "keys", "kinds", "line", "line_kinds", "arrived",
+    "by_end", "told",
 )  # fmt: skip
 """The arrays that `set_up` writes to, as it takes them."""
 
@@ -201,8 +201,8 @@ class Episode:
     def _hold(self, jobs: int, places: int, groups: int) -> None:
         """Make room for so many jobs, places and groups of similar jobs."""
         need = {
-            "jobs": (jobs, JOB), "links": (jobs, LINK), "cards": (jobs, CARD), "line": (jobs, np.dtype("i4")),
-            "line_kinds": (jobs, np.dtype("i4")),
+            "jobs": (jobs, JOB), "links": (jobs, LINK), "cards": (jobs, CARD), "keys": (jobs, KEY),
+            "line": (jobs, np.dtype("i4")), "line_kinds": (jobs, np.dtype("i4")),
             "arrived": (jobs, np.dtype("i4")), "places": (places, PLACE),
         }  # fmt: skip
         for name, (count, kind) in need.items():
@@ -215,7 +215,7 @@ class Episode:
             self._size("similar", np.zeros((jobs + jobs // 2, LEVELS), np.int32))
         if len(self.arrays.get("recent", ())) < groups:
             self._size("recent", np.zeros((groups, 1 + HISTORY)))
-            self._size("told", np.zeros((groups, TOLD)))
+            self._size("told", np.zeros((groups, TOLD), np.float32))
 
     def _size(self, name: str, array: np.ndarray) -> None:
         """Take an array into use, and note where it is."""

@@ -90,16 +90,14 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         waiting = np.flatnonzero(self._over)
         if len(waiting) and self.autoreset_mode != AutoresetMode.NEXT_STEP:
             raise SimulationError("step after the end of an episode; want reset() first")
-        what = np.where(self._over, -1, STEP)
-        self._play(what, self._checked(actions))
-        rewards, terminated, truncated = (
-            np.where(self._over, 0, self.rows[name]) for name in ("reward", "terminated", "truncated")
-        )
-        terminated, truncated = terminated.astype(bool), truncated.astype(bool)
+        self._play(np.where(self._over, -1, STEP), self._checked(actions))
+        rewards, terminated, truncated = (self.rows[name].copy() for name in ("reward", "terminated", "truncated"))
+        for answer in (rewards, terminated, truncated):
+            answer[waiting] = 0
         np.logical_or(terminated, truncated, out=self._over)
         info: dict[str, Any] = {}
         begun = waiting
-        for e in np.flatnonzero(self._over):
+        for e in np.flatnonzero(self._over) if self._over.any() else ():
             outcome = {name: kind(self.rows[e][field]) for name, (field, kind) in OUTCOME.items()}
             if self.autoreset_mode == AutoresetMode.SAME_STEP:
                 last = {name: array[e].copy() for name, array in self._seen.items()}
@@ -145,13 +143,15 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
             raise SimulationError(
                 f"actions of shape {chosen.shape} and type {chosen.dtype}: want {self.num_envs} whole numbers"
             )
-        wrong = (chosen < 0) | (chosen >= most)
-        if wrong.any():
-            e = int(np.argmax(wrong))
+        if chosen.min() < 0 or chosen.max() >= most:
+            e = int(np.argmax((chosen < 0) | (chosen >= most)))
             raise SimulationError(f"action {chosen[e]} of environment {e}: want a whole number from 0 to {most - 1}")
         chosen = chosen.astype(np.int64)
         mask = self._seen["mask"]
-        masked = (mask[self._everyone, chosen] == 0) & ~self._over
+        open_ = mask[self._everyone, chosen]
+        if open_.all():
+            return chosen
+        masked = (open_ == 0) & ~self._over
         if not masked.any():
             return chosen
         if self.options.invalid_action == "raise":
@@ -191,7 +191,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
                 self.episodes[e].check(int(answers[e]))
             return
         play_many(what, actions, self.tables, answers)
-        for e in np.flatnonzero(answers):
+        for e in np.flatnonzero(answers) if answers.any() else ():
             self.episodes[e].check(int(answers[e]))
 
     def _shared(self, e: int) -> dict[str, np.ndarray]:

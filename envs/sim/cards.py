@@ -44,8 +44,6 @@ EPISODE = np.dtype([
 
 CARD = np.dtype([
     ("submit", "f8"),  # s
-    ("key", "f8"),  # the baseline's, as of the last sorting
-    ("tie", "f8"),
     ("guess", "f8"),  # s, how long it should run: the estimate, or what ended jobs tell
     ("since", "f8"),  # s, its start once it runs
     ("asked", "i4"),  # GPUs
@@ -56,8 +54,12 @@ CARD = np.dtype([
     ("share", "f4"),
     ("run_time", "f4"),
     ("pool", "f4"),
+    ("unused", "f8"),
 ])  # fmt: skip
-"""What is known of each job."""
+"""What is known of each job: as large as a line of the processor's cache, as each decision reads those of a window."""
+
+KEY = np.dtype([("key", "f8"), ("tie", "f8")])
+"""The baseline's key of each job, and the one for ties, as of the last sorting."""
 
 KIND = np.dtype([
     ("version", "i8"),  # of the pool's idle GPUs that the features were made from

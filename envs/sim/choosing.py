@@ -48,20 +48,33 @@ def move_on(
     mix: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
+    told: np.ndarray,
 ) -> None:
     """Move the clock to the next event, and let the jobs that arrive then join the lines."""
     coming = sim[0].next
+    _doubt(similar, ends, told, sim[0].running, next_event(sim, jobs, ends))
     advance(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, similar, recent, mix)
     for job in range(coming, sim[0].next):
         know_job(sim, jobs, similar, recent, episode, cards, job)
         kinds[jobs[job].size_class].waiting += 1
-        join_line(sim, jobs, links, pools, episode, cards, line, line_kinds, arrived, job)
+        join_line(sim, jobs, links, pools, episode, cards, keys, line, line_kinds, arrived, job)
     if episode[0].changes:
-        sort_line(sim, jobs, links, pools, episode, cards, line, line_kinds, arrived)
+        sort_line(sim, jobs, links, pools, episode, cards, keys, line, line_kinds, arrived)
+
+
+@njit
+def _doubt(similar: np.ndarray, ends: np.ndarray, told: np.ndarray, running: int, now: float) -> None:
+    """Mark that what was summed up of the jobs similar to those that end now is no longer true."""
+    for i in range(running):
+        if ends[i].time <= now:
+            for level in range(similar.shape[1]):
+                if similar[ends[i].job, level] >= 0:
+                    told[similar[ends[i].job, level], 0] = -1.0
 
 
 @njit
@@ -95,12 +108,14 @@ def to_decision(
     tally: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
     base: np.ndarray,
     by_end: np.ndarray,
+    told: np.ndarray,
 ) -> bool:
     """Let things happen until a job can be chosen; False where the episode is over, or its horizon is reached."""
     while True:
@@ -119,7 +134,7 @@ def to_decision(
             return False
         move_on(
             sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
-            recent, mix, episode, cards, kinds, line, line_kinds, arrived,
+            recent, mix, episode, cards, keys, kinds, line, line_kinds, arrived, told,
         )  # fmt: skip
 
 
@@ -229,9 +244,12 @@ def take(
         )  # fmt: skip
         at = episode[0].line_at
         while at < episode[0].line_at + episode[0].waiting:
+            first = episode[0].line_at
             if jobs[line[at]].start >= 0.0:
                 _note_start(sim, jobs, episode, cards, kinds, line, line_kinds, arrived, base, by_end, line[at])
-            at += 1
+                at += episode[0].line_at - first  # the next job has moved up, or stands behind
+            else:
+                at += 1
 
 
 @njit

@@ -1,7 +1,7 @@
 """The waiting jobs of an episode in the baseline's order, compiled.
 
-A line is a stretch of an array. Who leaves it mostly stands near its front, so the jobs before the gap move up, and the
-stretch begins one later: a queue of thousands costs no more than a short one.
+A line is a stretch of an array. Where somebody leaves it, the jobs on the shorter side of the gap close it; who leaves
+mostly stands near the front, so a queue of thousands costs hardly more than a short one.
 """
 
 import numpy as np
@@ -18,6 +18,7 @@ def join_line(
     pools: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
@@ -30,14 +31,14 @@ def join_line(
     count = episode[0].waiting
     episode[0].waiting = count + 1
     arrived[episode[0].arrived_at + count] = job
-    cards[job].key, cards[job].tie = key(sim, jobs, links, pools, job)
+    keys[job].key, keys[job].tie = key(sim, jobs, links, pools, job)
     end = episode[0].line_at + count
     low, high = episode[0].line_at, end
     if episode[0].changes:
         low = end
     while low < high:
         middle = (low + high) >> 1
-        if _goes_first(cards, job, line[middle]):
+        if _goes_first(keys, job, line[middle]):
             high = middle
         else:
             low = middle + 1
@@ -49,12 +50,12 @@ def join_line(
 
 
 @njit
-def _goes_first(cards: np.ndarray, job: int, other: int) -> bool:
+def _goes_first(keys: np.ndarray, job: int, other: int) -> bool:
     """Tell whether the baseline takes a job before another; what is equal goes in submit order."""
-    if cards[job].key != cards[other].key:
-        return cards[job].key < cards[other].key
-    if cards[job].tie != cards[other].tie:
-        return cards[job].tie < cards[other].tie
+    if keys[job].key != keys[other].key:
+        return keys[job].key < keys[other].key
+    if keys[job].tie != keys[other].tie:
+        return keys[job].tie < keys[other].tie
     return job < other
 
 
@@ -66,6 +67,7 @@ def sort_line(
     pools: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
@@ -73,17 +75,17 @@ def sort_line(
     """Bring the line into the baseline's order as it is now, for orders that change with time."""
     count, low, first = episode[0].waiting, episode[0].line_at, episode[0].arrived_at
     for i in range(first, first + count):
-        cards[arrived[i]].key, cards[arrived[i]].tie = key(sim, jobs, links, pools, arrived[i])
+        keys[arrived[i]].key, keys[arrived[i]].tie = key(sim, jobs, links, pools, arrived[i])
     for i in range(low + 1, low + count):
-        if _goes_first(cards, line[i], line[i - 1]):
+        if _goes_first(keys, line[i], line[i - 1]):
             break
     else:
         return
-    keys, ties = np.empty(count), np.empty(count)
+    by_key, ties = np.empty(count), np.empty(count)
     for i in range(count):
-        keys[i], ties[i] = cards[arrived[first + i]].key, cards[arrived[first + i]].tie
+        by_key[i], ties[i] = keys[arrived[first + i]].key, keys[arrived[first + i]].tie
     by_tie = np.argsort(ties, kind="mergesort")
-    order = by_tie[np.argsort(keys[by_tie], kind="mergesort")]
+    order = by_tie[np.argsort(by_key[by_tie], kind="mergesort")]
     for i in range(count):
         line[low + i] = arrived[first + order[i]]
         line_kinds[low + i] = cards[line[low + i]].kind
@@ -96,10 +98,15 @@ def leave_line(episode: np.ndarray, line: np.ndarray, line_kinds: np.ndarray, ar
     at = first
     while line[at] != job:
         at += 1
-    for i in range(at, first, -1):
-        line[i] = line[i - 1]
-        line_kinds[i] = line_kinds[i - 1]
-    episode[0].line_at = first + 1
+    if at - first > count // 2:
+        for i in range(at, first + count - 1):
+            line[i] = line[i + 1]
+            line_kinds[i] = line_kinds[i + 1]
+    else:
+        for i in range(at, first, -1):
+            line[i] = line[i - 1]
+            line_kinds[i] = line_kinds[i - 1]
+        episode[0].line_at = first + 1
     first = episode[0].arrived_at
     low, high = first, first + count - 1
     while low < high:

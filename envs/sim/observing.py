@@ -13,7 +13,10 @@ BASELINE_ORDER, ARRIVAL_ORDER, MIX = range(3)
 JOB_FEATURES = 18
 """How many numbers the observation has for each job."""
 
-THIRD = 1.0 / 3.0
+LIKENESS = (1.0, 2.0 / 3.0, 1.0 / 3.0)
+"""How like a job those of its user, of its VC and of its size are."""
+
+PER_HISTORY = np.float32(1.0 / HISTORY)
 
 WIDEST = 8.0
 """The standard deviation of logarithms at which the feature `spread` is 1."""
@@ -149,20 +152,22 @@ def write_rows(
         rows[slot, 8] = kind.fits
         rows[slot, 9] = card.pool
         rows[slot, 17] = (slot + 1) * per_slot
-        best, typical, likeness = similar[job, 3], 0.0, -THIRD
-        for level in range(3, -1, -1):  # any job, same size, same VC, same user
+        best = similar[job, 3]
+        if told[best, 0] < 0.0:
+            _sum_up(recent, told, best)
+        typical, likeness = told[best, 1], 0.0
+        for level in (2, 1, 0):  # same size, same VC, same user
             group = similar[job, level]
-            likeness += THIRD
-            if group >= 0 and (recent[group, 0] > 0 or level == 3):
-                if told[group, 0] != recent[group, 0]:
+            if group >= 0:
+                if told[group, 0] < 0.0:
                     _sum_up(recent, told, group)
-                best, typical = group, told[group, 1]
-                rows[slot, 16] = likeness
-            if level < 3:
-                rows[slot, 10 + level] = typical
+                if told[group, 0] > 0.0:
+                    best, typical, likeness = group, told[group, 1], LIKENESS[level]
+            rows[slot, 10 + level] = typical
         rows[slot, 13] = told[best, 2]
         rows[slot, 14] = told[best, 3]
-        rows[slot, 15] = min(told[best, 0], HISTORY) / HISTORY
+        rows[slot, 15] = told[best, 0] * PER_HISTORY
+        rows[slot, 16] = likeness
     rows[episode[0].shown : episode[0].written] = 0.0
     episode[0].written = episode[0].shown
 
@@ -170,8 +175,8 @@ def write_rows(
 @njit
 def _sum_up(recent: np.ndarray, told: np.ndarray, group: int) -> None:
     """Sum up a group's last ended jobs: how many, mean of logarithms, mean, spread of logarithms."""
-    told[group, 0] = recent[group, 0]
     known = min(int(recent[group, 0]), HISTORY)
+    told[group, 0] = known
     if known == 0:
         told[group, 1] = told[group, 2] = scaled(3600.0)
         told[group, 3] = 0.0

@@ -64,11 +64,20 @@ def look_at_pools(
         looks[p].soon = 0
     for k in range(len(kinds)):
         looks[kinds[k].pool].demand += kinds[k].waiting * kinds[k].gpus
+    if episode[0].lookahead == CDF:
+        for p in range(len(looks)):
+            values[looks[p].low : looks[p].low + looks[p].count] = 0.0
+    now = sim[0].now
     for i in range(sim[0].running):
-        job = ends[i].job
-        later[i] = remaining(sim[0].now, cards[job].since, cards[job].guess)
+        card = cards[ends[i].job]
+        later[i] = remaining(now, card.since, card.guess)
+        look = looks[card.in_pool]
         if later[i] <= SOON:
-            looks[cards[job].in_pool].soon += cards[job].asked
+            look.soon += card.asked
+        if episode[0].lookahead == CDF:
+            at = _when(later[i], look.count)
+            if at < look.count:
+                values[look.low + at] += card.asked
     kind = 0
     for p in range(len(pools)):
         _look_at_nodes(pools, capacity, free, looks, seen, counts, p)
@@ -79,7 +88,7 @@ def look_at_pools(
                 _look_at_size(sim, pools, capacity, free, mix, tally, episode, kinds, looks, spare, counts[p], kind)
             kind += 1
     if episode[0].lookahead == CDF:
-        _fractions(sim, ends, cards, looks, later, values, cluster)
+        _fractions(looks, values, cluster)
     elif episode[0].lookahead != OFF:
         _single_gpus(sim, jobs, pools, capacity, ends, places, episode, looks, later, values, cluster)
 
@@ -200,32 +209,19 @@ def _least_change(capacity: np.ndarray, free: np.ndarray, low: int, high: int, g
 
 
 @njit
-def _fractions(
-    sim: np.ndarray,
-    ends: np.ndarray,
-    cards: np.ndarray,
-    looks: np.ndarray,
-    later: np.ndarray,
-    values: np.ndarray,
-    cluster: np.ndarray,
-) -> None:
-    """`cdf`: the fraction of each pool's GPUs that should be free at fixed times, which lie evenly on a log scale."""
+def _when(later: float, count: int) -> int:
+    """The first of so many fixed times, evenly on a log scale, that is not before a time from now; or `count`."""
+    if later <= NEAREST:
+        return 0
+    return int(np.ceil((ln(later) - _LN_NEAREST) * _PER_LN * (count - 1))) if count > 1 else 1
+
+
+@njit
+def _fractions(looks: np.ndarray, values: np.ndarray, cluster: np.ndarray) -> None:
+    """`cdf`: the fraction of each pool's GPUs that should be free at the fixed times, from those freed between them."""
     for p in range(len(looks)):
-        for i in range(looks[p].low, looks[p].low + looks[p].count):
-            values[i] = 0.0
-        values[looks[p].low] = looks[p].free
-    for i in range(sim[0].running):
-        job = ends[i].job
-        p = cards[job].in_pool
-        steps = looks[p].count - 1
-        at = 0
-        if later[i] > NEAREST:
-            at = int(np.ceil((ln(later[i]) - _LN_NEAREST) * _PER_LN * steps)) if steps > 0 else 1
-        if at <= steps:
-            values[looks[p].low + at] += cards[job].asked
-    for p in range(len(looks)):
-        total, share = np.float32(0.0), np.float32(1.0 / looks[p].gpus)
         low, at = looks[p].low, looks[p].at
+        total, share = np.float32(looks[p].free), np.float32(1.0 / looks[p].gpus)
         for i in range(looks[p].count):
             total += values[low + i]
             cluster[at + i] = min(total * share, np.float32(1.0))

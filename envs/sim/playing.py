@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from berth.compiled import njit
-from envs.sim.cards import CARD, EPISODE, KIND, LOOK
+from envs.sim.cards import CARD, EPISODE, KEY, KIND, LOOK
 from envs.sim.choosing import move_on, next_event, take, to_decision
 from envs.sim.observing import fill_window, write_mask, write_rows
 from envs.sim.outlook import look_at_pools
@@ -53,6 +53,7 @@ ARRAYS = (
     "tally",
     "episode",
     "cards",
+    "keys",
     "kinds",
     "line",
     "line_kinds",
@@ -100,6 +101,7 @@ def play(
     tally: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
@@ -135,11 +137,12 @@ def play(
         elif what == STEP and episode[0].left > 0:
             move_on(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
-                recent, mix, episode, cards, kinds, line, line_kinds, arrived,
+                recent, mix, episode, cards, keys, kinds, line, line_kinds, arrived, told,
             )  # fmt: skip
         found = to_decision(
             sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths,
-            similar, recent, trial, mix, tally, episode, cards, kinds, line, line_kinds, arrived, base, by_end,
+            similar, recent, trial, mix, tally, episode, cards, keys, kinds, line, line_kinds, arrived, base, by_end,
+            told,
         )  # fmt: skip
         if what != BASELINE or not found:
             break
@@ -241,23 +244,24 @@ def _played(what: int, action: int, table_at: Any) -> int:
         _column(table, 19, np.int64),
         _column(table, 20, EPISODE),
         _column(table, 21, CARD),
-        _column(table, 22, KIND),
-        _column(table, 23, np.int32),
+        _column(table, 22, KEY),
+        _column(table, 23, KIND),
         _column(table, 24, np.int32),
         _column(table, 25, np.int32),
-        _column(table, 26, np.float64),
-        _column(table, 27, np.int32),
-        _column(table, 28, LOOK),
-        _table(table, 29, np.float64),
-        _column(table, 30, PLACE),
-        _column(table, 31, np.int32),
-        _table(table, 32, np.int64),
-        _column(table, 33, np.float64),
-        _column(table, 34, np.float32),
-        _column(table, 35, np.int32),
-        _table(table, 36, np.float32),
-        _column(table, 37, np.float32),
-        _column(table, 38, np.int8),
+        _column(table, 26, np.int32),
+        _column(table, 27, np.float64),
+        _column(table, 28, np.int32),
+        _column(table, 29, LOOK),
+        _table(table, 30, np.float32),
+        _column(table, 31, PLACE),
+        _column(table, 32, np.int32),
+        _table(table, 33, np.int64),
+        _column(table, 34, np.float64),
+        _column(table, 35, np.float32),
+        _column(table, 36, np.int32),
+        _table(table, 37, np.float32),
+        _column(table, 38, np.float32),
+        _column(table, 39, np.int8),
     )
 
 

@@ -116,6 +116,7 @@ def set_up(
     mix: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
@@ -152,14 +153,14 @@ def set_up(
         else:
             enqueue(sim, jobs, links, queues, bits, least, lengths, mix, i)
             kinds[old.size_class].waiting += 1
-            join_line(sim, jobs, links, pools, episode, cards, line, line_kinds, arrived, i)
+            join_line(sim, jobs, links, pools, episode, cards, keys, line, line_kinds, arrived, i)
             if 0.0 <= old.held < now:
                 queues[old.pool].held = i
         sim[0].next = i + 1
     for queue in range(len(queues)):
         queues[queue].touched = False
     if episode[0].changes:
-        sort_line(sim, jobs, links, pools, episode, cards, line, line_kinds, arrived)
+        sort_line(sim, jobs, links, pools, episode, cards, keys, line, line_kinds, arrived)
     if mix.shape[1] > 0:
         _remember_sizes(roster, mix, chosen[first] if warm else 0, now)
     return known
