@@ -3,11 +3,7 @@
 Needs examples/requirements.txt. `python examples/maskable_ppo.py --steps 20000`
 """
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import gymnasium
 import numpy as np
