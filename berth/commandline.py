@@ -51,7 +51,7 @@ def parse(config: type[C], argv: Sequence[str] | None = None, description: str =
     for field in dataclasses.fields(config):  # type: ignore[arg-type]
         _add(parser, field)
     arguments = [_underscored(word) for word in (sys.argv[1:] if argv is None else argv)]
-    switches = {f"--{field.name}" for field in dataclasses.fields(config) if _plain_type(field.type) is bool}  # type: ignore[arg-type]
+    switches = {f"--{field.name}" for field in dataclasses.fields(config) if plain_type(field.type) is bool}  # type: ignore[arg-type]
     return config(**vars(parser.parse_args(_joined(arguments, switches))))
 
 
@@ -159,7 +159,7 @@ def _joined(words: list[str], switches: set[str]) -> list[str]:
 
 def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> None:
     """Add the flag of one dataclass field."""
-    kind = _plain_type(field.type)
+    kind = plain_type(field.type)
     text = str(field.metadata["help"]).replace("%", "%%")
     choices: tuple[str, ...] = field.metadata["choices"]
     if field.metadata.get("place"):
@@ -186,7 +186,7 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
     parser.add_argument(*flags, type=_reader(field.name, kind, choices), metavar=metavar, **common)
 
 
-def _plain_type(annotation: Any) -> Any:
+def plain_type(annotation: Any) -> Any:
     """Strip `| None` from an annotation; a tuple of strings stays a tuple."""
     if typing.get_origin(annotation) in (typing.Union, UnionType):
         return next(part for part in typing.get_args(annotation) if part is not type(None))

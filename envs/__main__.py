@@ -14,6 +14,7 @@ from berth.errors import ConfigError
 from envs.options import Options
 from envs.policies import POLICIES, find_policy
 from envs.sim.priorities import formula
+from envs.sim.simulator import check_options
 
 if TYPE_CHECKING:
     from envs.scheduling_env import SchedulingEnv
@@ -43,6 +44,12 @@ def play(config: Play) -> None:
 
     if config.episodes < 1:
         raise ConfigError(f"--episodes {config.episodes}: want at least 1")
+    if config.seed < 0:
+        raise ConfigError(f"--seed {config.seed}: want a number >= 0")
+    if config.player == "baseline" and config.window_order != "baseline":
+        raise ConfigError("--player baseline: want --window_order baseline, where the window always shows its job")
+    if config.player in POLICIES and config.player != "random":
+        check_options(find_policy(config.player), "fit", "pool", config.runtime_info)
     if config.player not in ("baseline", "random") and find_policy(config.player).code < 0:
         raise ConfigError(f"--player {config.player}: {nearest(config.player, ['baseline', 'random', *POLICIES])}")
     env = SchedulingEnv(**{field.name: getattr(config, field.name) for field in fields(Options)})
@@ -66,8 +73,8 @@ def play(config: Play) -> None:
         )
     o = env.options
     title = (
-        f"{o.cluster}, {o.split} split: {config.player} against {o.policy.name} under {o.discipline}; "
-        f"score {env.score_name}"
+        f"{o.cluster}, {o.split}, {'fresh jobs' if o.is_fresh else 'windows of the trace'}: {config.player} against "
+        f"{o.policy.name} under {o.discipline}; score {env.score_name}"
     )
     show_rows(title, ("episode", "first job", "decisions", "score", "baseline", "reward"), rows)
     tell(f"mean reward {np.mean(gains):.4f} over {len(gains)} episodes")
@@ -76,7 +83,7 @@ def play(config: Play) -> None:
 def _choose(env: "SchedulingEnv", player: str, rng: np.random.Generator) -> int:
     """The action of a player."""
     if player == "baseline":
-        return max(env.baseline_action(), 0)
+        return env.baseline_action()
     slots, mask = env.episode.window_jobs(), env.action_masks()
     valid = np.flatnonzero(mask)
     if player == "random" or not len(slots):

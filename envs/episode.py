@@ -1,7 +1,10 @@
 """One episode after another on arrays of their own, which compiled code plays on."""
 
+import signal
+import threading
 from typing import Any
 
+import numba
 import numpy as np
 
 from allocation.outlined import placers_address
@@ -71,13 +74,29 @@ class Episode:
     def begin(self, stage: Stage, first: int) -> None:
         """Let the baseline play the window that begins at a job, then go to the agent's first decision."""
         self.set_up(stage, first)
-        self.check(play_one(BASELINE, 0, self.table, self.in_order()))
+        self.play(BASELINE)
         self.set_up(stage, first, again=True)
-        self.check(play_one(BEGIN, 0, self.table, self.in_order()))
+        self.play(BEGIN)
 
     def step(self, action: int) -> None:
         """Take an action that can be taken."""
-        self.check(play_one(STEP, action, self.table, self.in_order()))
+        self.play(STEP, action)
+
+    def play(self, what: int, action: int = 0) -> None:
+        """Let compiled code play on; where it asks Python for placements, an interrupt waits until it has come back."""
+        arrays = self.in_order() if numba.config.DISABLE_JIT else ()
+        if self._foresight is None or threading.current_thread() is not threading.main_thread():
+            self.check(play_one(what, action, self.table, arrays))
+            return
+        handler = signal.signal(signal.SIGINT, self._note_interrupt)
+        try:
+            answer = play_one(what, action, self.table, arrays)
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        self.check(answer)
+
+    def _note_interrupt(self, *_: Any) -> None:
+        self._trouble = KeyboardInterrupt()
 
     def replaced(self, action: int) -> int:
         """A valid action in the place of a masked one, which is counted."""
@@ -109,6 +128,8 @@ class Episode:
         """Raise what went wrong while compiled code played."""
         if self._trouble is not None:
             trouble, self._trouble = self._trouble, None
+            self._foresight = None
+            self._foresee()
             raise trouble
         if answer == STUCK:
             raise SimulationError(f"the episode from job {self.first} on is stuck: jobs wait, and nothing can happen")
@@ -125,7 +146,9 @@ class Episode:
         if not again:
             self.first = first
             if options.warm_start:
-                self._chosen = members(stage.roster, stage.unended_at, stage.unended, first, options.seq_len)
+                self._chosen = members(
+                    stage.roster, stage.every, stage.unended_at, stage.unended, first, options.seq_len
+                )
             else:
                 self._chosen = np.arange(first, first + options.seq_len, dtype=np.int32)
             count = len(self._chosen)
@@ -237,10 +260,12 @@ class Episode:
     def _place(self, job: int, free: np.ndarray) -> int:
         """Place a job by the MILP; compiled code cannot raise, so what goes wrong is kept for `check`."""
         try:
-            return int(self._foresight.answer(job, free))
+            if self._trouble is None:
+                return int(self._foresight.answer(job, free))
         except BaseException as trouble:  # noqa: BLE001 - an interrupt, too, must come out in the end
             self._trouble = trouble
-            return 0
+        self.arrays["sim"]["handle"] = -1
+        return 0
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what belongs to this process."""

@@ -50,7 +50,8 @@ def refuse_hidden(policy: str, needs_run_time: bool, discipline: str, backfills:
     for what, needs in ((f"policy {policy}", needs_run_time), (f"discipline {discipline}", backfills)):
         if needs:
             raise ConfigError(
-                f"{what} needs run times, and --runtime_info is hidden; choose another, or one of: {CHOICES}"
+                f"{what} needs run times, and --runtime_info is hidden; choose another, or one of: "
+                f"{CHOICES.replace(', hidden', '')}"
             )
 
 

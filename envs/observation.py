@@ -38,7 +38,8 @@ JOB_FEATURES = (
                             "what the jobs of its pool up to its slot ask for"),
     Feature("fragmentation", "partly used nodes / nodes of its pool, after the placement that leaves fewest; as they "
                              "are now where it does not fit"),
-    Feature("ways", "ln(1 + k) / ln(1 + nodes of its pool), k the nodes that some placement could use; 0: none"),
+    Feature("ways", "ln(1 + k) / ln(1 + nodes of its pool), k the nodes that a placement could use, by their idle "
+                    "GPUs; 0: none"),
     Feature("fits", "1 if it would start at once"),
     Feature("pool", "(number of its pool + 0.5) / pools"),
     Feature("by_user", "typical run time (geometric mean, log scale) of the last ten ended jobs of its user and size"),
@@ -81,7 +82,7 @@ def lookahead_layout(nodes: Nodes) -> np.ndarray:
     """Where each pool's lookahead stands in `cluster` (pools,) LOOK: a value for each GPU, or for several."""
     gpus = nodes.pool_gpus
     total = int(gpus.sum())
-    counts = gpus if total <= MOST_VALUES else np.clip(np.round(gpus * MOST_VALUES / total), 1, gpus)
+    counts = gpus if total <= MOST_VALUES else np.maximum(gpus * MOST_VALUES // total, 1)
     looks = records(len(gpus), LOOK)
     looks["count"], looks["gpus"] = counts, gpus
     looks["at"] = len(gpus) * len(POOL_FEATURES) + np.cumsum(counts) - counts

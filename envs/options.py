@@ -2,11 +2,14 @@
 
 import dataclasses
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
+
+import numpy as np
 
 from allocation.choice import ALLOCATION, TIERS_TEXT, TIME_LIMIT, USE_MILP, Allocation, chosen
 from allocation.tiers import TIERS
-from berth.commandline import nearest, option
+from berth.commandline import nearest, option, plain_type
 from berth.errors import ConfigError
 from envs.clusters import CLUSTERS
 from envs.knowledge import CHOICES
@@ -20,7 +23,7 @@ SPLITS = ("train", "validation", "test", "all")
 ACTION_MODES = ("reserve", "fit")
 INVALID_ACTIONS = ("replace", "raise")
 
-MOST_SLOTS = 100_000
+MOST_SLOTS, MOST = 100_000, 10**12
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,11 @@ class Options:
     def __post_init__(self) -> None:
         """Raise ConfigError for a value that cannot be, or options that do not go together."""
         for field in dataclasses.fields(self):
-            self._check_choice(field.name, getattr(self, field.name), field.metadata["choices"])
-        least = {"batch_job_slice": 0, "seq_len": 1, "horizon_factor": 0, "max_steps": 0, "window": 1}
-        for name, low in least.items():
+            object.__setattr__(self, field.name, _read(field, getattr(self, field.name)))
+        for name, low in _LEAST.items():
             value = getattr(self, name)
-            whole = name == "horizon_factor" or (isinstance(value, int) and not isinstance(value, bool))
-            if not whole or not low <= value < float("inf"):
-                kind = "number" if name == "horizon_factor" else "whole number"
-                raise ConfigError(f"{name} {value}: want a {kind} >= {low}")
+            if value is not None and not low <= value <= MOST:
+                raise ConfigError(f"{name} {value}: want a number from {low} to {MOST:,}")
         if self.window > MOST_SLOTS:
             raise ConfigError(f"window {self.window}: want at most {MOST_SLOTS:,} slots")
         if not (self.train_share > 0 and self.validation_share > 0 and self.train_share + self.validation_share < 1):
@@ -94,19 +94,15 @@ class Options:
         if self.action_mode == "fit" and self.backfil:
             raise ConfigError("backfil does nothing with action_mode fit, where every job that fits can be chosen")
         if self.is_fresh:
-            idle = {"workload": self.workload, "batch_job_slice": self.batch_job_slice}
-            for name, value in idle.items():
-                if value:
-                    raise ConfigError(f"{name} {value} does nothing with fresh jobs (preset, arrival_mode); want one")
-        if self.policy.ask is not None:
+            for field in dataclasses.fields(self):
+                value = getattr(self, field.name)
+                if field.name in _OF_TRACES and value != field.default:
+                    raise ConfigError(f"{field.name} {value} does nothing with fresh jobs (preset, arrival_mode)")
+        if str(self.sched_algo).count(":"):
             raise ConfigError(f"sched_algo {self.sched_algo}: want a policy of {', '.join(POLICIES)}, not a function")
         self.placement  # noqa: B018 - raises where allocation, tiers and the like disagree
         find_score(self.score_type)
         check_options(self.policy, self.discipline, "pool", self.runtime_info)
-
-    def _check_choice(self, name: str, value: Any, choices: tuple[str, ...]) -> None:
-        if choices and value not in choices and value != "":
-            raise ConfigError(f"{name} {value}: {nearest(str(value), choices)}")
 
     @property
     def is_fresh(self) -> bool:
@@ -129,6 +125,39 @@ class Options:
     def placement(self) -> Allocation:
         """How jobs are placed."""
         return chosen(self.allocation, self.tiers, self.use_milp_allocation, self.milp_time_limit)
+
+
+_LEAST = {
+    "batch_job_slice": 0, "seq_len": 1, "horizon_factor": 0, "max_steps": 0, "window": 1, "load": 0, "workload_seed": 0,
+    "assign_pools": 0,
+}  # fmt: skip
+_OF_TRACES = ("workload", "batch_job_slice", "train_share", "validation_share", "assign_pools")
+_WANTED = {bool: "0 or 1", int: "a whole number", float: "a finite number", str: "a word"}
+
+
+def _read(field: "dataclasses.Field[Any]", value: Any) -> Any:
+    """A field's value in the field's own type; raises ConfigError for what does not go into it."""
+    kind = plain_type(field.type)
+    if value is None and field.default in (None, ""):
+        return field.default
+    if kind is str and isinstance(value, int | np.integer | PurePath) and not isinstance(value, bool):
+        value = str(value)
+    fits = {
+        bool: lambda: isinstance(value, bool | np.bool_) or (_is_whole(value) and value in (0, 1)),
+        int: lambda: _is_whole(value),
+        float: lambda: _is_whole(value) or (isinstance(value, float | np.floating) and bool(np.isfinite(value))),
+        str: lambda: isinstance(value, str),
+    }
+    if not fits[kind]():
+        raise ConfigError(f"{field.name} {value!r}: want {_WANTED[kind]}")
+    choices = field.metadata["choices"]
+    if choices and value not in choices and not (value == "" == field.default):
+        raise ConfigError(f"{field.name} {value}: {nearest(str(value), choices)}")
+    return kind(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def make_options(**given: Any) -> Options:

@@ -80,7 +80,7 @@ many = gymnasium.make_vec("{name}", num_envs=64)
 | action space | `Discrete({actions})`; with `action_mode="fit"` `Discrete({actions + 1})`, the last of which waits |
 | `jobs` | `Box(0, 1, ({options.window}, {len(JOB_FEATURES)}), float32)` |
 | `cluster` | `Box(0, 1, ({numbers},), float32)` |
-| `mask` | `MultiBinary({actions})`, 1 where an action can be taken |
+| `mask` | `MultiBinary({actions})`, as many as there are actions; 1 where one can be taken |
 
 ## Pools ({cluster.default_topology})
 A job runs in the pool given by: {_CHOOSERS[cluster.pool_by]}.
@@ -104,8 +104,10 @@ The lookahead tells when GPUs will be free, as far as `runtime_info` lets that b
 F = (base − agent) / max(base, agent, 1), for utilization agent − base. To choose as the baseline does earns exactly 0.
 
 ## Info
-`reset`: `first` (number of the window's first job), `baseline_score`. Every step: `invalid_actions` (masked actions
+`reset`: `first` (number of the window's first job), `baseline_score`. Always: `invalid_actions` (masked actions
 that were replaced, so far). At the end: `score`, `baseline_score`, `gain` (F), `decisions`.
+
+`env.unwrapped.notes` says what was left out of the workload and why; with a `workload` of your own it is a warning.
 
 All arguments: [README.md](README.md).
 """

@@ -40,26 +40,32 @@ def register_once_loaded() -> None:
 
 
 class _Watch(MetaPathFinder):
-    """Sees Gymnasium being imported, once."""
+    """Sees Gymnasium being imported."""
+
+    def __init__(self) -> None:
+        self._looking = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Let others find Gymnasium, and register when it has been loaded."""
-        if fullname != "gymnasium":
+        if fullname != "gymnasium" or self._looking:
             return None
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)
+        self._looking = True
+        try:
+            spec = find_spec(fullname)
+        finally:
+            self._looking = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _ThenRegister(spec.loader)
+            spec.loader = _ThenRegister(spec.loader, self)
         return spec
 
 
 class _ThenRegister(Loader):
     """Loads a module as another loader does, then registers."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(self, loader: Loader, watch: _Watch) -> None:
+        self._loader, self._watch = loader, watch
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """As the other loader does."""
@@ -68,7 +74,11 @@ class _ThenRegister(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """As the other loader does; then register."""
         self._loader.exec_module(module)
+        if self._watch in sys.meta_path:
+            sys.meta_path.remove(self._watch)
         register()
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("_"):
+            raise AttributeError(name)
         return getattr(self._loader, name)

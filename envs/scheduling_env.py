@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from berth.commandline import nearest
 from berth.errors import ConfigError, SimulationError
 from envs.episode import Episode, sizes
 from envs.observation import JOB_FEATURES
@@ -15,6 +16,8 @@ from envs.sim.cluster import Cluster
 from envs.snapshot import Snapshot
 from envs.stage import Source, Stage, find_source
 from traces.trace import Trace
+
+NOT_BEGUN = "step before the beginning, or after the end, of an episode; want reset() first"
 
 SHOWN_JOBS = 10
 """How many jobs of the window `render` shows."""
@@ -54,11 +57,29 @@ def find_first(source: Source, asked: Any) -> tuple[Stage, int]:
     low, high = getattr(source, "first", None), getattr(source, "last", None)
     if low is None or high is None:
         raise ConfigError(f"first {asked}: fresh jobs have no windows to choose from; want a trace, or a seed")
-    if not isinstance(asked, int | np.integer) or not low <= asked <= high:
+    if isinstance(asked, bool) or not isinstance(asked, int | np.integer) or not low <= asked <= high:
         raise ConfigError(
             f"first {asked}: want a whole number from {low:,} to {high:,}, where windows of the split begin"
         )
     return source.stage, int(asked)
+
+
+def known_options(options: Any, known: tuple[str, ...]) -> dict[str, Any]:
+    """The options of a reset; raises ConfigError for others."""
+    if options is None:
+        return {}
+    if not isinstance(options, dict):
+        raise ConfigError(f"reset options {options!r}: want a dictionary with {', '.join(known)}")
+    for name in options:
+        if name not in known:
+            raise ConfigError(f"reset option {name}: {nearest(str(name), known)}")
+    return options
+
+
+def is_action(action: Any, actions: int) -> bool:
+    """Whether something is the number of an action."""
+    number = np.asarray(action)
+    return number.ndim == 0 and number.dtype.kind in "iu" and 0 <= int(number) < actions
 
 
 class SchedulingEnv(gymnasium.Env[dict[str, np.ndarray], np.int64]):
@@ -112,8 +133,9 @@ class SchedulingEnv(gymnasium.Env[dict[str, np.ndarray], np.int64]):
     ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Begin an episode: at job `first` of the trace, if `options` has it, else at a window that is drawn."""
         super().reset(seed=seed)
-        asked = (options or {}).get("first")
+        asked = known_options(options, ("first",)).get("first")
         stage, first = self.source.draw(self.np_random) if asked is None else find_first(self.source, asked)
+        self._over = True
         self.episode.begin(stage, first)
         self._over = False
         return self._seen(), {
@@ -125,14 +147,15 @@ class SchedulingEnv(gymnasium.Env[dict[str, np.ndarray], np.int64]):
     def step(self, action: Any) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         """Choose a slot; raises SimulationError out of range or after the end, or where a masked one shall raise."""
         if self._over:
-            raise SimulationError("step after the end of an episode; want reset() first")
-        if not self.action_space.contains(action):
+            raise SimulationError(NOT_BEGUN)
+        if not is_action(action, self.actions):
             raise SimulationError(f"action {action!r}: want a whole number from 0 to {self.actions - 1}")
-        episode = self.episode
-        chosen = episode.replaced(int(action))
-        if chosen != action and self.options.invalid_action == "raise":
+        episode, chosen = self.episode, int(action)
+        if self.options.invalid_action == "raise" and not episode.arrays["mask"][chosen]:
             raise SimulationError(f"action {action}: masked; valid now: {np.flatnonzero(episode.arrays['mask'])}")
-        episode.step(chosen)
+        self._over = True  # until the step is done: an interrupted one leaves nothing to go on with
+        episode.step(episode.replaced(chosen))
+        self._over = False
         now = episode.now
         terminated, truncated = bool(now["terminated"]), bool(now["truncated"])
         info: dict[str, Any] = {"invalid_actions": int(now["invalid"])}

@@ -12,15 +12,16 @@ import numpy as np
 
 from allocation.choice import Allocation
 from berth.compiled import is_compiled, records
-from berth.errors import ConfigError
+from berth.errors import ConfigError, TraceError
+from berth.streams import stream
 from envs.clusters import CLUSTERS, find_cluster
 from envs.knowledge import similar_jobs
 from envs.options import Options
 from envs.sim.cluster import Cluster
-from envs.sim.setting import ROSTER, list_unended
+from envs.sim.setting import EVERY, ROSTER, list_unended
 from envs.sim.simulator import Simulation
 from envs.sim.world import World
-from envs.workload import Workload, offered_load, prepare
+from envs.workload import Workload, prepare
 from traces.parametric import PRESETS, Shape, generate_parametric
 from traces.read import read_trace
 from traces.trace import Trace
@@ -28,7 +29,10 @@ from traces.trace import Trace
 ROOT = Path(__file__).resolve().parent.parent
 
 SAMPLED = 20_000
-"""Jobs from which the mean work of a generated job is found."""
+"""Jobs from which the load of fresh ones is found."""
+
+LEAD = 512
+"""Fresh jobs that come before the scored ones at least, so that the cluster has filled."""
 
 
 class Stage(NamedTuple):
@@ -40,6 +44,7 @@ class Stage(NamedTuple):
     groups: np.ndarray  # (jobs, levels) int32, similar jobs
     ended_at: np.ndarray  # (groups + 1,) where the jobs of each group stand in `ended`
     ended: np.ndarray  # int32, the jobs of each group by their ends
+    every: int  # after how many jobs those that have not ended are listed
     unended_at: np.ndarray  # setting.list_unended
     unended: np.ndarray
 
@@ -82,7 +87,8 @@ def set_stage(workload: Workload, options: Options) -> Stage:
         roster["given"] = options.policy.draw(len(jobs), options.workload_seed)
     groups = similar_jobs(workload.trace)
     ended_at, ended = _by_end(groups, roster["end"])
-    return Stage(workload, world, roster, groups, ended_at, ended, *list_unended(roster))
+    every = max(EVERY, len(jobs) // EVERY)
+    return Stage(workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every))
 
 
 def _by_end(groups: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -100,12 +106,15 @@ class Windows:
 
     def __init__(self, options: Options, trace: Trace | None = None, cluster: Cluster | None = None) -> None:
         if trace is None and cluster is None:
-            self.stage, read_notes = _shared(options, _stamp(_trace_path(options)))
+            self.stage, read_notes = _shared(options, (*_stamp(_trace_path(options)), *_stamp(options.cluster)))
         else:
             self.stage, read_notes = _staged(options, trace, cluster)
         submit = self.stage.roster["submit"]
         low, high = split_borders(submit, options.train_share, options.validation_share)[options.split]
         notes = list(read_notes)
+        if options.workload:
+            for note in notes:
+                warnings.warn(note, stacklevel=4)
         there = high - low
         if options.batch_job_slice:
             if options.batch_job_slice > there:
@@ -133,29 +142,36 @@ class Windows:
 class Fresh:
     """Jobs made anew for every episode, by the parametric generator.
 
-    With a warm start as many jobs come before the scored ones as there are scored ones; the baseline has them.
+    With a warm start as many jobs come before the scored ones as there are scored ones, at least LEAD; the baseline has
+    them. Every split has jobs of its own: equal seeds give others in another split.
     """
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, cluster: Cluster | None = None) -> None:
         self.options = options
-        self.cluster = find_cluster(options.cluster)
+        self.cluster = cluster or find_cluster(options.cluster)
         self.shape = PRESETS[options.preset or "synthetic"]
         if options.arrival_mode:
             self.shape = dataclasses.replace(self.shape, arrival_mode=options.arrival_mode)
-        self.jobs = options.seq_len * (2 if options.warm_start else 1)
-        many = self._made(max(SAMPLED, self.jobs), 0)
-        gpus = int(many.nodes.capacity.sum())
-        load = options.load if options.load is not None else (0.95 if many.topology == "testbed" else 0.0)
-        if load:
-            gap = self.shape.gap * offered_load(many.trace, gpus) / load
-            gap_in_burst = min(self.shape.burst_gap, gap)
-            self.shape = dataclasses.replace(self.shape, gap=gap, burst_gap=gap_in_burst)
+        self.jobs = max(2, options.seq_len + (max(options.seq_len, LEAD) if options.warm_start else 0))
+        topology = options.topology or self.cluster.default_topology
+        load = options.load if options.load is not None else (0.95 if topology == "testbed" else 0.0)
+        for _ in range(3 if load else 0):  # the gap is not in proportion to the load where days have nights
+            gap = self.shape.gap * self._load() / load
+            self.shape = dataclasses.replace(self.shape, gap=gap, burst_gap=min(self.shape.burst_gap, gap))
         self.notes: tuple[str, ...] = ()
         self.stage = self._stage(0)
 
+    def _load(self) -> float:
+        """The offered load of episodes like these: all their work, over all their time."""
+        made = [self._made(self.jobs, seed) for seed in range(max(8, SAMPLED // self.jobs))]
+        work = sum(float(np.dot(one.trace.run_time, one.trace.gpus)) for one in made)
+        span = sum(float(one.trace.submit[-1] - one.trace.submit[0]) for one in made)
+        return work / (int(made[0].nodes.capacity.sum()) * max(span, 1.0))
+
     def draw(self, rng: np.random.Generator) -> tuple[Stage, int]:
         """A stage of its own, and the first scored job on it."""
-        stage = self._stage(int(rng.integers(2**31)))
+        number = int(rng.integers(2**31))
+        stage = self._stage(int(stream(number, f"fresh {self.options.split}").integers(2**31)))
         return stage, len(stage.roster) - self.options.seq_len
 
     def _stage(self, seed: int) -> Stage:
@@ -176,7 +192,7 @@ class Fresh:
 def find_source(options: Options, trace: Trace | None = None, cluster: Cluster | None = None) -> Source:
     """Where the episodes of some options come from."""
     _tell_of_compiling()
-    return Fresh(options) if options.is_fresh else Windows(options, trace, cluster)
+    return Fresh(options, cluster) if options.is_fresh else Windows(options, trace, cluster)
 
 
 @lru_cache(maxsize=1)
@@ -198,13 +214,13 @@ def split_borders(submit: np.ndarray, train_share: float, validation_share: floa
     return {**splits, "all": (0, jobs)}
 
 
-def _trace_path(options: Options) -> str:
-    cluster = find_cluster(options.cluster)
+def _trace_path(options: Options, given: Cluster | None = None) -> str:
     if options.workload:
         return options.workload
+    cluster = given or find_cluster(options.cluster)
     if not cluster.trace:
         raise ConfigError(f"cluster {cluster.name} has no trace of its own; want a workload")
-    return str(ROOT / cluster.trace) if options.cluster in CLUSTERS else cluster.trace
+    return str(ROOT / cluster.trace) if CLUSTERS.get(cluster.name) is cluster else cluster.trace
 
 
 def _stamp(path: str) -> tuple[str, int, int]:
@@ -216,6 +232,23 @@ def _stamp(path: str) -> tuple[str, int, int]:
     return path, told.st_mtime_ns, told.st_size
 
 
+def _sound(trace: Trace) -> Trace:
+    """A Trace that a user has made, if it can be simulated; raises TraceError."""
+    if len(trace) == 0:
+        raise TraceError(f"{trace.name}: no jobs, want at least one")
+    wrong = {
+        "submit": ~np.isfinite(trace.submit),
+        "run_time": ~(np.isfinite(trace.run_time) & (trace.run_time > 0)),
+        "gpus": ~(trace.gpus >= 1),
+    }
+    for name, rows in wrong.items():
+        if rows.any():
+            row = int(np.argmax(rows))
+            want = {"submit": "a finite number", "run_time": "a number > 0", "gpus": ">= 1"}[name]
+            raise TraceError(f"{trace.name}: {name} of job {row} is {getattr(trace, name)[row]}, want {want}")
+    return trace
+
+
 _IRRELEVANT = {
     "split": "train", "train_share": 0.6, "validation_share": 0.2, "batch_job_slice": 0, "seq_len": 256,
     "warm_start": True, "horizon_factor": 0.0, "max_steps": 0, "window": 128, "window_order": "baseline",
@@ -224,18 +257,18 @@ _IRRELEVANT = {
 """Options that do not touch the replay."""
 
 
-def _shared(options: Options, stamp: tuple[str, int, int]) -> tuple[Stage, tuple[str, ...]]:
+def _shared(options: Options, stamp: tuple[str | int, ...]) -> tuple[Stage, tuple[str, ...]]:
     return _kept(dataclasses.replace(options, **_IRRELEVANT), stamp)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=8)
-def _kept(options: Options, stamp: tuple[str, int, int]) -> tuple[Stage, tuple[str, ...]]:
+def _kept(options: Options, stamp: tuple[str | int, ...]) -> tuple[Stage, tuple[str, ...]]:
     """The stage of a file, which environments of one process share."""
     return _staged(options, None, None)
 
 
 def _staged(options: Options, trace: Trace | None, cluster: Cluster | None) -> tuple[Stage, tuple[str, ...]]:
     cluster = cluster or find_cluster(options.cluster)
-    trace = trace if trace is not None else read_trace(_trace_path(options))
+    trace = _sound(trace) if trace is not None else read_trace(_trace_path(options, cluster))
     workload = prepare(trace, cluster, options.topology, options.load, options.assign_pools, options.placement.name)
     return set_stage(workload, options), workload.notes

@@ -13,9 +13,9 @@ from allocation.placers import MILP
 from berth.compiled import records
 from berth.errors import ConfigError, SimulationError
 from envs.episode import Episode
-from envs.scheduling_env import OUTCOME, find_first, make_source, make_spaces
+from envs.scheduling_env import NOT_BEGUN, OUTCOME, find_first, known_options, make_source, make_spaces
 from envs.sim.cards import EPISODE
-from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, play_many, play_one
+from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, play_many
 
 MOST_ENVS = 100_000
 
@@ -55,6 +55,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         self._generators: list[np.random.Generator | None] = [None] * self.num_envs
         self._over = np.ones(self.num_envs, bool)
         self._everyone = np.arange(self.num_envs)
+        self._begun = np.zeros(self.num_envs, bool)  # False too where an interrupt left an episode half done
         self._alone = self.options.placement.placer.code == MILP or bool(numba.config.DISABLE_JIT)
         self.tables = np.zeros((self.num_envs, len(ARRAYS), 3), np.int64)
         self.rows = records(self.num_envs, EPISODE)
@@ -72,11 +73,9 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
 
         A seed stands for seed, seed + 1, ...; `options["first"]` is a window's first job, or one for each environment.
         """
-        seeds = [None if seed is None else seed + e for e in range(self.num_envs)] if _is_one(seed) else list(seed)  # type: ignore[operator,arg-type]
-        if len(seeds) != self.num_envs:
-            raise ConfigError(f"{len(seeds)} seeds: want one, or {self.num_envs}")
-        asked = options or {}
-        who = np.flatnonzero(asked.get("reset_mask", np.ones(self.num_envs, bool)))
+        seeds = self._seeds(seed)
+        asked = known_options(options, ("first", "reset_mask"))
+        who = np.flatnonzero(self._masked(asked.get("reset_mask")))
         for e in who:
             if seeds[e] is not None or self._generators[e] is None:
                 self._generators[e] = seeding.np_random(seeds[e])[0]
@@ -88,8 +87,8 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Choose a slot in every environment; raises SimulationError as SchedulingEnv does, before anything happens."""
         waiting = np.flatnonzero(self._over)
-        if len(waiting) and self.autoreset_mode != AutoresetMode.NEXT_STEP:
-            raise SimulationError("step after the end of an episode; want reset() first")
+        if not self._begun.all() or (len(waiting) and self.autoreset_mode != AutoresetMode.NEXT_STEP):
+            raise SimulationError(NOT_BEGUN)
         self._play(np.where(self._over, -1, STEP), self._checked(actions))
         rewards, terminated, truncated = (self.rows[name].copy() for name in ("reward", "terminated", "truncated"))
         for answer in (rewards, terminated, truncated):
@@ -165,12 +164,13 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
 
     def _begin(self, who: np.ndarray, asked: Any = None) -> None:
         """Begin episodes in some environments, all at once."""
+        if np.ndim(asked) > 1 or (np.ndim(asked) == 1 and len(asked) != self.num_envs):
+            raise ConfigError(f"first {asked}: want one, or {self.num_envs}")
         firsts = np.broadcast_to(np.asarray(asked, object), self.num_envs)
         drawn = []
         for e in who:
             rng = self._generators[e]
-            if rng is None:
-                raise SimulationError("step before the first reset(); want reset() first")
+            assert rng is not None
             drawn.append(self.source.draw(rng) if asked is None else find_first(self.source, firsts[e]))
         what, idle = np.full(self.num_envs, -1), np.zeros(self.num_envs, np.int64)
         for again, part in ((False, BASELINE), (True, BEGIN)):
@@ -179,20 +179,38 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
             what[who] = part
             self._play(what, idle)
         self._over[who] = False
+        self._begun[who] = True
 
     def _play(self, what: np.ndarray, actions: np.ndarray) -> None:
         """Let compiled code play where `what` says so, and raise what went wrong."""
         answers = np.zeros(self.num_envs, np.int64)
+        ready, self._begun = self._begun, np.zeros(self.num_envs, bool)
         if self._alone:
             for e in np.flatnonzero(what >= 0):
-                answers[e] = play_one(
-                    int(what[e]), int(actions[e]), self.episodes[e].table, self.episodes[e].in_order()
-                )
+                self.episodes[e].play(int(what[e]), int(actions[e]))
+        else:
+            play_many(what, actions, self.tables, answers)
+            for e in np.flatnonzero(answers) if answers.any() else ():
                 self.episodes[e].check(int(answers[e]))
-            return
-        play_many(what, actions, self.tables, answers)
-        for e in np.flatnonzero(answers) if answers.any() else ():
-            self.episodes[e].check(int(answers[e]))
+        self._begun = ready
+
+    def _seeds(self, seed: Any) -> list[int | None]:
+        """A seed for each environment."""
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, int | np.integer):
+            return [int(seed) + e for e in range(self.num_envs)]
+        if not isinstance(seed, list | tuple | np.ndarray) or len(seed) != self.num_envs:
+            raise ConfigError(f"seed {seed!r}: want one, or a list of {self.num_envs}")
+        return [None if one is None else int(one) for one in seed]
+
+    def _masked(self, mask: Any) -> np.ndarray:
+        """Which environments a reset is for."""
+        if mask is None:
+            return np.ones(self.num_envs, bool)
+        if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != (self.num_envs,) or not mask.any():
+            raise ConfigError(f"reset_mask {mask!r}: want an array of {self.num_envs} truth values, not all False")
+        return mask
 
     def _shared(self, e: int) -> dict[str, np.ndarray]:
         """The arrays of one environment that are rows of everyone's."""
@@ -209,7 +227,3 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         self.tables = np.zeros((self.num_envs, len(ARRAYS), 3), np.int64)
         for e, episode in enumerate(self.episodes):
             episode.adopt(self.tables[e], self._shared(e))
-
-
-def _is_one(seed: Any) -> bool:
-    return seed is None or isinstance(seed, int | np.integer)

@@ -9,6 +9,7 @@ from envs.pages import all_pages
 from envs.reward import SCORES
 from envs.sim.reckoning import BOUND
 from envs.sim.scale import LONGEST
+from envs.stage import LEAD
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "mdp.md").read_text()
@@ -51,6 +52,7 @@ def test_the_numbers_of_the_page_are_the_codes():
     assert LONGEST == 1e8
     assert "10⁸ s" in PAGE
     assert f"more than {MOST_VALUES} GPUs" in PAGE
+    assert f"at least {LEAD}" in PAGE
     assert f"max(r, {BOUND:g} s)" in PAGE
     assert re.search(rf"{len(POOL_FEATURES)} numbers for every pool", PAGE)
 

@@ -1,6 +1,7 @@
 """Many environments at once: the same as single ones, step by step, and what Gymnasium's own wrappers make of them."""
 
 import copy
+import os
 import pickle
 
 import gymnasium
@@ -96,6 +97,10 @@ def test_make_vec_gives_the_compiled_one(name):
 
 def test_what_cannot_be_is_told():
     many = gymnasium.make_vec("Synthetic-v0", num_envs=3, **SMALL)
+    for _ in range(2):
+        with pytest.raises(SimulationError, match="want reset"):
+            many.step(np.zeros(3, int))
+    many.reset(seed=0, options={"reset_mask": np.array([True, False, False])})
     with pytest.raises(SimulationError, match="want reset"):
         many.step(np.zeros(3, int))
     many.reset(seed=0)
@@ -113,8 +118,16 @@ def test_what_cannot_be_is_told():
         SchedulingVectorEnv(0)
     with pytest.raises(ConfigError, match="autoreset_mode sometimes: known: NextStep"):
         SchedulingVectorEnv(2, autoreset_mode="sometimes")
-    with pytest.raises(ConfigError, match="2 seeds: want one, or 3"):
-        many.reset(seed=[1, 2])
+    for wrong in ([1, 2], 1.5, {1, 2, 3}):
+        with pytest.raises(ConfigError, match="want one, or a list of 3"):
+            many.reset(seed=wrong)
+    for wrong in ([0, 2], True, np.zeros(3, bool), np.ones(2, bool), np.ones(3)):
+        with pytest.raises(ConfigError, match="want an array of 3 truth values"):
+            many.reset(options={"reset_mask": wrong})
+    with pytest.raises(ConfigError, match="did you mean first"):
+        many.reset(options={"frist": 3})
+    with pytest.raises(ConfigError, match="want one, or 3"):
+        many.reset(options={"first": [1, 2]})
 
 
 def test_a_masked_action_raises_if_asked_to():
@@ -156,6 +169,26 @@ def test_a_copy_goes_on_alone(duplicate):
         assert_same(seen, other)
         for one, same in zip(mine, its, strict=True):
             assert_same(one, same)
+
+
+def test_a_fork_goes_on_alone():
+    many = gymnasium.make_vec("Synthetic-v0", num_envs=3, **SMALL)
+    seen, _ = many.reset(seed=4)
+    seen, *_ = many.step(seen["mask"].argmax(axis=1))
+    actions = seen["mask"].argmax(axis=1)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            after, *_ = many.step(actions)
+            os.write(writing, repr(float(after["jobs"].sum())).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    told = os.read(reading, 100).decode()
+    os.waitpid(child, 0)
+    after, *_ = many.step(actions)
+    assert told == repr(float(after["jobs"].sum()))
 
 
 def test_the_baseline_against_itself_earns_nothing():

@@ -130,7 +130,8 @@ def to_decision(
             return False
         if found:
             return True
-        if not next_event(sim, jobs, ends) <= episode[0].horizon:
+        event = next_event(sim, jobs, ends)
+        if event == np.inf or event > episode[0].horizon or sim[0].handle < 0:
             return False
         move_on(
             sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,

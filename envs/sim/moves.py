@@ -91,9 +91,9 @@ def try_place(
 ) -> bool:
     """Choose nodes for a job out of those with `free` GPUs; False where it does not fit."""
     if sim[0].placer == MILP:
-        fit = would_fit(sim, jobs, pools, capacity, free, tally, job)
+        fit = sim[0].handle >= 0 and would_fit(sim, jobs, pools, capacity, free, tally, job)
         jobs[job].place_count = ask_outside(sim[0].handle, job, free) if fit else 0
-        return fit
+        return jobs[job].place_count > 0
     pool = jobs[job].pool
     jobs[job].place_count = placing(
         sim[0].placers,

@@ -6,6 +6,7 @@ parallel, is told where that function is.
 """
 
 import ctypes
+import os
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -28,7 +29,7 @@ BASELINE, BEGIN, STEP = range(3)
 """What `play` can do: play the baseline to the end, go to the first decision, take an action."""
 
 STUCK = -1
-"""What `play` returns where jobs wait, none can be chosen and nothing will happen; else 0."""
+"""What `play` returns where jobs wait, none can be chosen and nothing will happen, or a placement failed; else 0."""
 
 ARRAYS = (
     "sim",
@@ -126,7 +127,9 @@ def play(
     if what == STEP:
         episode[0].steps += 1
         chosen = slots[action] if action < episode[0].shown else -1
-        if chosen < 0 and episode[0].left > 0:
+        if episode[0].truncated or episode[0].left == 0:
+            found = False  # it was over when it began
+        elif chosen < 0:
             found = next_event(sim, jobs, ends) <= episode[0].horizon
     while found:
         if chosen >= 0:
@@ -134,7 +137,9 @@ def play(
                 sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
                 lengths, trial, mix, tally, episode, cards, kinds, line, line_kinds, arrived, base, by_end, chosen,
             )  # fmt: skip
-        elif what == STEP and episode[0].left > 0:
+            if sim[0].handle < 0:
+                return STUCK
+        elif what == STEP:
             move_on(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
                 recent, mix, episode, cards, keys, kinds, line, line_kinds, arrived, told,
@@ -158,12 +163,13 @@ def play(
     if episode[0].left > 0 and not found:
         sim[0].now = episode[0].horizon
     if what == BEGIN:
+        episode[0].truncated = episode[0].left > 0 and not found
         for p in range(len(looks)):
             looks[p].version = 0
         for k in range(len(kinds)):
             kinds[k].version = 0
     else:
-        _close(sim, jobs, episode, base, by_end, found)
+        _close(sim, jobs, episode, base, found)
     look_at_pools(
         sim, jobs, queues, pools, capacity, free, ends, places, mix, tally, episode, cards, kinds, looks, spare, seen,
         counts, later, values, cluster,
@@ -180,7 +186,6 @@ def _close(
     jobs: np.ndarray,
     episode: np.ndarray,
     base: np.ndarray,
-    by_end: np.ndarray,
     found: bool,
 ) -> None:
     """Tell whether the episode is over, and what the last decision has earned."""
@@ -188,7 +193,7 @@ def _close(
     row.terminated = row.left == 0
     row.truncated = row.left > 0 and (not found or 0 < row.max_steps <= row.steps)
     if row.terminated or row.truncated:
-        close_account(sim, jobs, episode, base, by_end)
+        close_account(sim, jobs, episode, base)
     if row.dense or row.terminated or row.truncated:
         row.reward = row.gain - row.paid
         row.paid = row.gain
@@ -304,7 +309,14 @@ def play_many(what: np.ndarray, actions: np.ndarray, tables: np.ndarray, answers
 
     tables (episodes, arrays, 3) says where their arrays are; answers (episodes,) is written to.
     """
+    process = os.getpid()
+    if _parallel.setdefault("process", process) != process:  # OpenMP's threads do not live on in a fork
+        for e in np.flatnonzero(what >= 0):
+            answers[e] = play_one(int(what[e]), int(actions[e]), tables[e], ())
+        return
     _play_many(_compiled().address, what, actions, tables, answers)
 
 
 _POINTER = ctypes.POINTER(ctypes.c_int64)
+_parallel: dict[str, int] = {}
+"""The process that has begun to play in parallel."""

@@ -31,6 +31,7 @@ def words_for(ranks: int) -> np.ndarray:
 @njit
 def insert(words: np.ndarray, rank: int) -> None:
     """Put a rank into the set."""
+    rank = int(rank)  # a single-precision one would lose bit 31
     for level in range(words[0]):
         at = words[1 + level] + (rank >> 5)
         was = words[at]
@@ -43,6 +44,7 @@ def insert(words: np.ndarray, rank: int) -> None:
 @njit
 def remove(words: np.ndarray, rank: int) -> None:
     """Take a rank out of the set."""
+    rank = int(rank)
     for level in range(words[0]):
         at = words[1 + level] + (rank >> 5)
         words[at] &= ~(1 << (rank & 31))

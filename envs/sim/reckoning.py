@@ -87,18 +87,33 @@ def _utilization(episode: np.ndarray, latest: float) -> float:
 
 
 @njit
-def close_account(sim: np.ndarray, jobs: np.ndarray, episode: np.ndarray, base: np.ndarray, by_end: np.ndarray) -> None:
+def close_account(sim: np.ndarray, jobs: np.ndarray, episode: np.ndarray, base: np.ndarray) -> None:
     """Add up the agent's score at the end, in the order in which the baseline's was.
 
-    In an episode that is cut short, the scored jobs that have not started count as if they did now.
+    In an episode that is cut short both are cut at the same moment: a scored job that one of them has not started by
+    now counts for it as if it started now, or at its submit time if that is later.
     """
-    total = 0.0
-    for job in range(episode[0].first, len(jobs)):
-        start = jobs[job].start
-        if start < 0.0:
-            start = max(sim[0].now, jobs[job].submit)
-            reckon(jobs, episode, base, by_end, job, start)
-        if episode[0].score != UTILIZATION:
-            total += cost(episode[0].score, start - jobs[job].submit, jobs[job].run_time)
-    if episode[0].score != UTILIZATION:
-        episode[0].agent = total / len(base)
+    first, count, score = episode[0].first, len(base), episode[0].score
+    mine, its, my_latest, its_latest = 0.0, 0.0, 0.0, 0.0
+    for i in range(count):
+        submit, run_time, start, other = (
+            jobs[first + i].submit,
+            jobs[first + i].run_time,
+            jobs[first + i].start,
+            base[i],
+        )
+        if episode[0].truncated:
+            cut = max(sim[0].now, submit)
+            start = start if start >= 0.0 else cut
+            other = min(other, cut)
+        my_latest, its_latest = max(my_latest, start + run_time), max(its_latest, other + run_time)
+        if score != UTILIZATION:
+            mine += cost(score, start - submit, run_time)
+            its += cost(score, other - submit, run_time)
+    if score == UTILIZATION:
+        episode[0].agent, episode[0].baseline = _utilization(episode, my_latest), _utilization(episode, its_latest)
+        episode[0].gain = episode[0].agent - episode[0].baseline
+        return
+    a, b = mine / count, its / count
+    episode[0].agent, episode[0].baseline = a, b
+    episode[0].gain = (b - a) / max(b, a, 1.0)

@@ -30,24 +30,24 @@ ROSTER = np.dtype([
 """The jobs of a whole trace, with what became of them when the baseline replayed it."""
 
 EVERY = 256
-"""After how many jobs the jobs that have not ended are listed."""
+"""After how many jobs, at least, the jobs that have not ended are listed; and how many lists there are at most."""
 
 
 @njit
-def list_unended(roster: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At every EVERY-th arrival, the earlier jobs that have not ended: where each list begins, and all lists."""
-    lists = len(roster) // EVERY + 1
+def list_unended(roster: np.ndarray, every: int) -> tuple[np.ndarray, np.ndarray]:
+    """At every so many arrivals, the earlier jobs that have not ended: where each list begins, and all lists."""
+    lists = len(roster) // every + 1
     begin = np.zeros(lists + 1, np.int64)
     found = np.empty(1024, np.int32)
     count = 0
     for i in range(lists):
-        now = roster[i * EVERY].submit if i * EVERY < len(roster) else np.inf
+        now = roster[i * every].submit if i * every < len(roster) else np.inf
         for old in range(begin[max(i - 1, 0)], begin[i]):
             if roster[found[old]].end >= now:
                 found = _room(found, count)
                 found[count] = found[old]
                 count += 1
-        for job in range(max(i - 1, 0) * EVERY, i * EVERY):
+        for job in range(max(i - 1, 0) * every, i * every):
             if roster[job].end >= now:
                 found = _room(found, count)
                 found[count] = job
@@ -67,17 +67,19 @@ def _room(found: np.ndarray, count: int) -> np.ndarray:
 
 
 @njit
-def members(roster: np.ndarray, begin: np.ndarray, unended: np.ndarray, first: int, count: int) -> np.ndarray:
+def members(
+    roster: np.ndarray, every: int, begin: np.ndarray, unended: np.ndarray, first: int, count: int
+) -> np.ndarray:
     """The jobs of an episode: those before `first` that run or wait when it arrives, then the window's."""
     now = roster[first].submit
-    at = first // EVERY
-    found = np.empty(begin[at + 1] - begin[at] + first - at * EVERY + count, np.int32)
+    at = first // every
+    found = np.empty(begin[at + 1] - begin[at] + first - at * every + count, np.int32)
     n = 0
     for i in range(begin[at], begin[at + 1]):
         if roster[unended[i]].end >= now:
             found[n] = unended[i]
             n += 1
-    for job in range(at * EVERY, first):
+    for job in range(at * every, first):
         if roster[job].end >= now:
             found[n] = job
             n += 1

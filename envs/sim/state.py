@@ -15,7 +15,7 @@ SIM = np.dtype([
     ("started", "i8"),  # how many jobs have started
     ("seed", "i8"),  # of the placer `random`
     ("placers", "i8"),  # address of the compiled placers (allocation/outlined.py)
-    ("handle", "i8"),  # number of the Python object that places (outside.py)
+    ("handle", "i8"),  # number of the Python object that places (outside.py), -1 once it has failed
     ("placer", "i4"),  # allocation/placers.py
     ("tiers", "i4"),  # the highest tier on which a job may start
     ("policy", "i4"),  # priorities.py
