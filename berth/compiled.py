@@ -42,6 +42,16 @@ def njit(function: F) -> F:
     return compiled
 
 
+def inlined(function: F) -> F:
+    """The same for a function that is called at one or two places only: it becomes a part of its caller.
+
+    Every array is passed as seven numbers, so that calling a function of thirty arrays takes longer than much of what
+    such functions do.
+    """
+    compiled: F = numba.njit(cache=True, error_model="numpy", forceinline=True)(function)
+    return compiled
+
+
 def records(count: int, fields: np.dtype) -> np.ndarray:
     """Make `count` zeroed rows of named fields, which compiled code reads as `rows[i].field`.
 
@@ -55,4 +65,5 @@ def records(count: int, fields: np.dtype) -> np.ndarray:
 
 def is_compiled(function: str = "") -> bool:
     """Tell whether the hot path, or one function of it, has been compiled here before (or need not be)."""
-    return bool(numba.config.DISABLE_JIT) or any(Path(numba.config.CACHE_DIR).rglob(f"*{function}*.nbi"))
+    pattern = f"*{function}*.nbi" if function else "*.nbi"
+    return bool(numba.config.DISABLE_JIT) or any(Path(numba.config.CACHE_DIR).rglob(pattern))

@@ -29,8 +29,8 @@ from envs.stage import Stage
 
 _SET_UP = (
     "sim", "jobs", "links", "queues", "pools", "capacity", "free", "nodes", "ends", "places", "bits", "least",
-    "lengths", "similar", "recent", "mix", "episode", "cards", "keys", "kinds", "line", "line_kinds", "arrived",
-    "by_end", "told",
+    "lengths", "similar", "recent", "mix", "episode", "cards", "keys", "kinds", "looks", "line", "line_kinds",
+    "arrived", "by_end", "told",
 )  # fmt: skip
 """The arrays that `set_up` writes to, as it takes them."""
 
@@ -112,12 +112,13 @@ class Episode:
 
     def baseline_action(self) -> int:
         """The slot of the job that the baseline would take; -1 where the window does not show it."""
-        row, kinds = self.now, self.arrays["kinds"]["choosable"]
-        line = slice(int(row["line_at"]), int(row["line_at"] + row["waiting"]))
-        can = np.flatnonzero(kinds[self.arrays["line_kinds"][line]])
+        a, row = self.arrays, self.now
+        waiting = a["arrived"][row["arrived_at"] : row["arrived_at"] + row["waiting"]]
+        can = waiting[a["kinds"]["choosable"][a["cards"]["kind"][waiting]]]
         if not len(can):
-            return int(np.argmax(self.arrays["mask"]))
-        at = np.flatnonzero(self.window_jobs() == self.arrays["line"][line][can[0]])
+            return int(np.argmax(a["mask"]))
+        first = can[np.lexsort((can, a["keys"]["tie"][can], a["keys"]["key"][can]))[0]]
+        at = np.flatnonzero(self.window_jobs() == first)
         return int(at[0]) if len(at) else -1
 
     def snapshot(self) -> Snapshot:

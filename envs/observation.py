@@ -87,4 +87,5 @@ def lookahead_layout(nodes: Nodes) -> np.ndarray:
     looks["count"], looks["gpus"] = counts, gpus
     looks["at"] = len(gpus) * len(POOL_FEATURES) + np.cumsum(counts) - counts
     looks["low"] = np.cumsum(gpus) - gpus
+    looks["widest"] = np.maximum.reduceat(nodes.capacity, nodes.first[:-1])
     return looks

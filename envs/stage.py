@@ -18,7 +18,7 @@ from envs.clusters import CLUSTERS, find_cluster
 from envs.knowledge import similar_jobs
 from envs.options import Options
 from envs.sim.cluster import Cluster
-from envs.sim.setting import EVERY, ROSTER, list_unended
+from envs.sim.setting import ENDED, EVERY, ROSTER, list_unended
 from envs.sim.simulator import Simulation
 from envs.sim.world import World
 from envs.workload import Workload, prepare
@@ -43,7 +43,7 @@ class Stage(NamedTuple):
     roster: np.ndarray  # (jobs,) ROSTER
     groups: np.ndarray  # (jobs, levels) int32, similar jobs
     ended_at: np.ndarray  # (groups + 1,) where the jobs of each group stand in `ended`
-    ended: np.ndarray  # int32, the jobs of each group by their ends
+    ended: np.ndarray  # ENDED, the jobs of each group by their ends
     every: int  # after how many jobs those that have not ended are listed
     unended_at: np.ndarray  # setting.list_unended
     unended: np.ndarray
@@ -86,19 +86,20 @@ def set_stage(workload: Workload, options: Options) -> Stage:
     if options.policy.draw is not None:
         roster["given"] = options.policy.draw(len(jobs), options.workload_seed)
     groups = similar_jobs(workload.trace)
-    ended_at, ended = _by_end(groups, roster["end"])
+    ended_at, ended = _by_end(groups, roster)
     every = max(EVERY, len(jobs) // EVERY)
     return Stage(workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every))
 
 
-def _by_end(groups: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The jobs of each group by their ends, one group after the other, and where each group begins."""
+def _by_end(groups: np.ndarray, roster: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each group begins, and the jobs of each by their ends, one group after the other."""
     there = groups.ravel() >= 0
     job = np.repeat(np.arange(len(groups), dtype=np.int32), groups.shape[1])[there]
     group = groups.ravel()[there]
-    order = np.lexsort((job, end[job], group))
-    counts = np.bincount(group)
-    return np.concatenate(([0], np.cumsum(counts))), job[order]
+    job = job[np.lexsort((job, roster["end"][job], group))]
+    ended = records(len(job), ENDED)
+    ended["end"], ended["run_time"] = roster["end"][job], roster["run_time"][job]
+    return np.concatenate(([0], np.cumsum(np.bincount(group)))), ended
 
 
 class Windows:

@@ -5,7 +5,6 @@ import numpy as np
 EPISODE = np.dtype([
     ("first", "i8"),  # number of the first scored job; all from there on are scored
     ("waiting", "i8"),  # how many jobs stand in line
-    ("line_at", "i8"),  # where the line in the baseline's order begins
     ("arrived_at", "i8"),  # where the line by arrival begins
     ("left", "i8"),  # scored jobs that have not started
     ("steps", "i8"),  # decisions so far
@@ -63,6 +62,7 @@ KEY = np.dtype([("key", "f8"), ("tie", "f8")])
 
 KIND = np.dtype([
     ("version", "i8"),  # of the pool's idle GPUs that the features were made from
+    ("tried", "i8"),  # of those that `fits` was found for
     ("pool", "i4"),
     ("gpus", "i4"),
     ("fewest", "i4"),  # fewest nodes that could hold it
@@ -78,6 +78,10 @@ KIND = np.dtype([
 LOOK = np.dtype([
     ("version", "i8"),  # grows whenever the idle GPUs have changed
     ("demand", "i8"),  # GPUs that its waiting jobs ask for
+    ("line_at", "i4"),  # where its stretch of the line begins
+    ("standing", "i4"),  # how many jobs stand there
+    ("choosable", "i4"),  # scratch: how many of them can be chosen, and are not shown yet
+    ("cursor", "i4"),  # scratch: how far along its stretch jobs are shown
     ("ahead", "i8"),  # scratch: GPUs asked for by the jobs shown so far
     ("at", "i4"),  # where the pool's lookahead begins in the cluster's features
     ("count", "i4"),  # how many values it has
@@ -89,8 +93,10 @@ LOOK = np.dtype([
     ("largest", "i4"),  # most idle GPUs on a node
     ("widest", "i4"),  # GPUs of the largest node
     ("soon", "i4"),  # idle GPUs in an hour, as far as is known
+    ("open", "?"),  # one of its jobs can be chosen
+    ("stale", "?"),  # something has happened since its nodes were last looked at
 ])  # fmt: skip
-"""The pools, as the observation sees them."""
+"""The pools, as an episode sees them."""
 
 LEVELS = 4
 """How likely two jobs run equally long, by falling likeness: same user and GPUs, same VC and GPUs, same GPUs, any."""

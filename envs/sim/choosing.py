@@ -2,17 +2,18 @@
 
 import numpy as np
 
-from berth.compiled import njit
+from berth.compiled import inlined, njit
 from envs.sim.backfill import backfill
 from envs.sim.kernel import advance
-from envs.sim.line import join_line, leave_line, sort_line
-from envs.sim.moves import begin, room_for, try_place
+from envs.sim.line import join_line, leave_line, sort_lines
+from envs.sim.moves import begin, try_place
 from envs.sim.reckoning import reckon
+from envs.sim.room import fits_now, look_at_nodes
 from envs.sim.scale import scaled
 from envs.sim.state import predict
 
 
-@njit
+@inlined
 def know_job(
     sim: np.ndarray,
     jobs: np.ndarray,
@@ -50,6 +51,7 @@ def move_on(
     cards: np.ndarray,
     keys: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
@@ -57,17 +59,21 @@ def move_on(
 ) -> None:
     """Move the clock to the next event, and let the jobs that arrive then join the lines."""
     coming = sim[0].next
-    _doubt(similar, ends, told, sim[0].running, next_event(sim, jobs, ends))
+    if episode[0].counts:  # the baseline plays without looking
+        _doubt(similar, ends, told, sim[0].running, next_event(sim, jobs, ends))
     advance(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, similar, recent, mix)
+    for queue in range(len(queues)):
+        looks[queue].stale = looks[queue].stale or queues[queue].touched
     for job in range(coming, sim[0].next):
-        know_job(sim, jobs, similar, recent, episode, cards, job)
+        if episode[0].counts:
+            know_job(sim, jobs, similar, recent, episode, cards, job)
         kinds[jobs[job].size_class].waiting += 1
-        join_line(sim, jobs, links, pools, episode, cards, keys, line, line_kinds, arrived, job)
+        join_line(sim, jobs, links, pools, episode, cards, keys, looks, line, line_kinds, arrived, job)
     if episode[0].changes:
-        sort_line(sim, jobs, links, pools, episode, cards, keys, line, line_kinds, arrived)
+        sort_lines(sim, jobs, links, pools, episode, cards, keys, looks, line, line_kinds, arrived)
 
 
-@njit
+@inlined
 def _doubt(similar: np.ndarray, ends: np.ndarray, told: np.ndarray, running: int, now: float) -> None:
     """Mark that what was summed up of the jobs similar to those that end now is no longer true."""
     for i in range(running):
@@ -77,14 +83,14 @@ def _doubt(similar: np.ndarray, ends: np.ndarray, told: np.ndarray, running: int
                     told[similar[ends[i].job, level], 0] = -1.0
 
 
-@njit
+@inlined
 def next_event(sim: np.ndarray, jobs: np.ndarray, ends: np.ndarray) -> float:
     """When something happens next; infinity where nothing does."""
     arrival = jobs[sim[0].next].submit if sim[0].next < len(jobs) else np.inf
     return min(arrival, ends[0].time) if sim[0].running > 0 else arrival
 
 
-@njit
+@inlined
 def to_decision(
     sim: np.ndarray,
     jobs: np.ndarray,
@@ -110,21 +116,25 @@ def to_decision(
     cards: np.ndarray,
     keys: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
     base: np.ndarray,
     by_end: np.ndarray,
     told: np.ndarray,
+    seen: np.ndarray,
+    counts: np.ndarray,
 ) -> bool:
     """Let things happen until a job can be chosen; False where the episode is over, or its horizon is reached."""
     while True:
         if episode[0].fit:
-            found = _mark_what_fits(sim, pools, capacity, free, tally, kinds)
+            found = _mark_what_fits(sim, queues, pools, capacity, free, tally, episode, kinds, looks, seen, counts)
         else:
             found = _serve_held(
                 sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
-                lengths, trial, mix, tally, episode, cards, kinds, line, line_kinds, arrived, base, by_end,
+                lengths, trial, mix, tally, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base, by_end,
+                seen, counts,
             )  # fmt: skip
         if episode[0].left == 0:
             return False
@@ -135,26 +145,41 @@ def to_decision(
             return False
         move_on(
             sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
-            recent, mix, episode, cards, keys, kinds, line, line_kinds, arrived, told,
+            recent, mix, episode, cards, keys, kinds, looks, line, line_kinds, arrived, told,
         )  # fmt: skip
 
 
-@njit
+@inlined
 def _mark_what_fits(
-    sim: np.ndarray, pools: np.ndarray, capacity: np.ndarray, free: np.ndarray, tally: np.ndarray, kinds: np.ndarray
+    sim: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    tally: np.ndarray,
+    episode: np.ndarray,
+    kinds: np.ndarray,
+    looks: np.ndarray,
+    seen: np.ndarray,
+    counts: np.ndarray,
 ) -> bool:
     """Under `fit`, mark the sizes that can be chosen; tell whether there is one."""
     found = False
-    for k in range(len(kinds)):
-        kinds[k].fits = kinds[k].waiting > 0 and room_for(
-            sim, pools, capacity, free, tally, kinds[k].pool, kinds[k].gpus, kinds[k].fewest
-        )
-        kinds[k].choosable = kinds[k].fits
-        found = found or kinds[k].fits
+    for p in range(len(looks)):
+        if looks[p].stale:
+            look_at_nodes(pools, capacity, free, looks, seen, counts, p)
+            looks[p].open = False
+            for k in range(queues[p].size_low, queues[p].size_high):
+                if kinds[k].waiting > 0 and kinds[k].tried != looks[p].version:
+                    kinds[k].tried = looks[p].version
+                    kinds[k].fits = fits_now(sim, pools, capacity, free, tally, episode, kinds, looks, counts, k)
+                kinds[k].choosable = kinds[k].fits and kinds[k].waiting > 0
+                looks[p].open = looks[p].open or kinds[k].choosable
+        found = found or looks[p].open
     return found
 
 
-@njit
+@inlined
 def _serve_held(
     sim: np.ndarray,
     jobs: np.ndarray,
@@ -176,25 +201,39 @@ def _serve_held(
     tally: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
     base: np.ndarray,
     by_end: np.ndarray,
+    seen: np.ndarray,
+    counts: np.ndarray,
 ) -> bool:
     """Under `reserve`, start the jobs that hold a pool and now fit; tell whether a pool with waiting jobs is open."""
     found = False
     for queue in range(len(queues)):
         held = queues[queue].held
         if held >= 0 and queues[queue].touched:
-            take(
-                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
-                lengths, trial, mix, tally, episode, cards, kinds, line, line_kinds, arrived, base, by_end, held,
-            )  # fmt: skip
-        found = found or (queues[queue].held < 0 and queues[queue].waiting > 0)
-    for k in range(len(kinds)):
-        kinds[k].choosable = queues[kinds[k].pool].held < 0
+            queues[queue].touched = False
+            if looks[queue].stale:
+                look_at_nodes(pools, capacity, free, looks, seen, counts, queue)
+            if episode[0].backfill or fits_now(
+                sim, pools, capacity, free, tally, episode, kinds, looks, counts, cards[held].kind
+            ):
+                take(
+                    sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+                    lengths, trial, mix, tally, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base,
+                    by_end, held,
+                )  # fmt: skip
+        is_open = queues[queue].held < 0 and queues[queue].waiting > 0
+        if is_open != looks[queue].open:
+            looks[queue].open = is_open
+            for k in range(queues[queue].size_low, queues[queue].size_high):
+                kinds[k].choosable = is_open
+        found = found or is_open
     return found
 
 
@@ -220,7 +259,9 @@ def take(
     tally: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
@@ -234,7 +275,7 @@ def take(
         begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
         queues[queue].held = -1
         queues[queue].shadow_of = -1
-        _note_start(sim, jobs, episode, cards, kinds, line, line_kinds, arrived, base, by_end, job)
+        _note_start(sim, jobs, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base, by_end, job)
         return
     queues[queue].held = job
     queues[queue].touched = False
@@ -243,23 +284,28 @@ def take(
             sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths,
             trial, mix, tally, queue, job,
         )  # fmt: skip
-        at = episode[0].line_at
-        while at < episode[0].line_at + episode[0].waiting:
-            first = episode[0].line_at
+        look = looks[queue]
+        at = look.line_at
+        while at < look.line_at + look.standing:
+            first = look.line_at
             if jobs[line[at]].start >= 0.0:
-                _note_start(sim, jobs, episode, cards, kinds, line, line_kinds, arrived, base, by_end, line[at])
-                at += episode[0].line_at - first  # the next job has moved up, or stands behind
+                _note_start(
+                    sim, jobs, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base, by_end, line[at]
+                )
+                at += look.line_at - first  # the next job has moved up, or stands behind
             else:
                 at += 1
 
 
-@njit
+@inlined
 def _note_start(
     sim: np.ndarray,
     jobs: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
@@ -268,7 +314,8 @@ def _note_start(
     job: int,
 ) -> None:
     """Strike a job that has started off the lines, and count it."""
-    leave_line(episode, line, line_kinds, arrived, job)
+    leave_line(episode, cards, keys, looks, line, line_kinds, arrived, job)
+    looks[cards[job].in_pool].stale = True
     cards[job].since = sim[0].now
     kinds[jobs[job].size_class].waiting -= 1
     if episode[0].counts:

@@ -1,12 +1,13 @@
 """The waiting jobs of an episode in the baseline's order, compiled.
 
-A line is a stretch of an array. Where somebody leaves it, the jobs on the shorter side of the gap close it; who leaves
-mostly stands near the front, so a queue of thousands costs hardly more than a short one.
+Every pool has a line of its own: a stretch of one array, with room for all of its jobs. Where somebody leaves it, the
+jobs on the shorter side of the gap close it; who leaves mostly stands near the front, so a queue of thousands costs
+hardly more than a short one.
 """
 
 import numpy as np
 
-from berth.compiled import njit
+from berth.compiled import inlined, njit
 from envs.sim.priorities import key
 
 
@@ -19,26 +20,29 @@ def join_line(
     episode: np.ndarray,
     cards: np.ndarray,
     keys: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
     job: int,
 ) -> None:
-    """Put a job that has arrived into both lines: by the baseline's order, and by arrival.
+    """Put a job that has arrived into both lines: its pool's by the baseline's order, and everybody's by arrival.
 
-    Where the order changes with time it is put at the end, for `sort_line` to find its place.
+    Where the order changes with time it is put at the end, for `sort_lines` to find its place.
     """
-    count = episode[0].waiting
-    episode[0].waiting = count + 1
-    arrived[episode[0].arrived_at + count] = job
+    arrived[episode[0].arrived_at + episode[0].waiting] = job
+    episode[0].waiting += 1
     keys[job].key, keys[job].tie = key(sim, jobs, links, pools, job)
-    end = episode[0].line_at + count
-    low, high = episode[0].line_at, end
+    look = looks[cards[job].in_pool]
+    end = look.line_at + look.standing
+    low, high = look.line_at, end
+    look.standing += 1
+    look.demand += cards[job].asked
     if episode[0].changes:
         low = end
     while low < high:
         middle = (low + high) >> 1
-        if _goes_first(keys, job, line[middle]):
+        if goes_first(keys, job, line[middle]):
             high = middle
         else:
             low = middle + 1
@@ -49,8 +53,8 @@ def join_line(
     line_kinds[low] = cards[job].kind
 
 
-@njit
-def _goes_first(keys: np.ndarray, job: int, other: int) -> bool:
+@inlined
+def goes_first(keys: np.ndarray, job: int, other: int) -> bool:
     """Tell whether the baseline takes a job before another; what is equal goes in submit order."""
     if keys[job].key != keys[other].key:
         return keys[job].key < keys[other].key
@@ -59,8 +63,25 @@ def _goes_first(keys: np.ndarray, job: int, other: int) -> bool:
     return job < other
 
 
+@inlined
+def first_choosable(
+    keys: np.ndarray, kinds: np.ndarray, looks: np.ndarray, line: np.ndarray, line_kinds: np.ndarray
+) -> int:
+    """The job that the baseline takes of those that can be chosen; there is one."""
+    best = -1
+    for p in range(len(looks)):
+        if not looks[p].open:
+            continue
+        at = looks[p].line_at
+        while not kinds[line_kinds[at]].choosable:
+            at += 1
+        if best < 0 or goes_first(keys, line[at], best):
+            best = line[at]
+    return best
+
+
 @njit
-def sort_line(
+def sort_lines(
     sim: np.ndarray,
     jobs: np.ndarray,
     links: np.ndarray,
@@ -68,46 +89,85 @@ def sort_line(
     episode: np.ndarray,
     cards: np.ndarray,
     keys: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
 ) -> None:
-    """Bring the line into the baseline's order as it is now, for orders that change with time."""
-    count, low, first = episode[0].waiting, episode[0].line_at, episode[0].arrived_at
-    for i in range(first, first + count):
+    """Bring the lines into the baseline's order as it is now, for orders that change with time."""
+    first = episode[0].arrived_at
+    for i in range(first, first + episode[0].waiting):
         keys[arrived[i]].key, keys[arrived[i]].tie = key(sim, jobs, links, pools, arrived[i])
-    for i in range(low + 1, low + count):
-        if _goes_first(keys, line[i], line[i - 1]):
-            break
-    else:
-        return
-    by_key, ties = np.empty(count), np.empty(count)
-    for i in range(count):
-        by_key[i], ties[i] = keys[arrived[first + i]].key, keys[arrived[first + i]].tie
-    by_tie = np.argsort(ties, kind="mergesort")
-    order = by_tie[np.argsort(by_key[by_tie], kind="mergesort")]
-    for i in range(count):
-        line[low + i] = arrived[first + order[i]]
-        line_kinds[low + i] = cards[line[low + i]].kind
+    for p in range(len(looks)):
+        low, high = looks[p].line_at, looks[p].line_at + looks[p].standing
+        if not _is_sorted(keys, line, low, high):
+            _sort_stretch(cards, keys, line, line_kinds, low, high)
 
 
 @njit
-def leave_line(episode: np.ndarray, line: np.ndarray, line_kinds: np.ndarray, arrived: np.ndarray, job: int) -> None:
-    """Take a job out of both lines."""
-    first, count = episode[0].line_at, episode[0].waiting
-    at = first
-    while line[at] != job:
+def _is_sorted(keys: np.ndarray, line: np.ndarray, low: int, high: int) -> bool:
+    at = low + 1
+    while at < high and not goes_first(keys, line[at], line[at - 1]):
         at += 1
-    if at - first > count // 2:
-        for i in range(at, first + count - 1):
+    return at >= high
+
+
+@njit
+def _sort_stretch(
+    cards: np.ndarray, keys: np.ndarray, line: np.ndarray, line_kinds: np.ndarray, low: int, high: int
+) -> None:
+    """Sort a stretch of the line by key, tie and number."""
+    there = np.sort(line[low:high])
+    by_key, ties = np.empty(len(there)), np.empty(len(there))
+    for i in range(len(there)):
+        by_key[i], ties[i] = keys[there[i]].key, keys[there[i]].tie
+    by_tie = np.argsort(ties, kind="mergesort")
+    order = by_tie[np.argsort(by_key[by_tie], kind="mergesort")]
+    for i in range(len(there)):
+        line[low + i] = there[order[i]]
+        line_kinds[low + i] = cards[there[order[i]]].kind
+
+
+@inlined
+def leave_line(
+    episode: np.ndarray,
+    cards: np.ndarray,
+    keys: np.ndarray,
+    looks: np.ndarray,
+    line: np.ndarray,
+    line_kinds: np.ndarray,
+    arrived: np.ndarray,
+    job: int,
+) -> None:
+    """Take a job out of both lines."""
+    look = looks[cards[job].in_pool]
+    first, count = look.line_at, look.standing
+    look.standing = count - 1
+    look.demand -= cards[job].asked
+    low, high = first, first + count - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if goes_first(keys, line[middle], job):
+            low = middle + 1
+        else:
+            high = middle
+    if low - first > count // 2:
+        for i in range(low, first + count - 1):
             line[i] = line[i + 1]
             line_kinds[i] = line_kinds[i + 1]
     else:
-        for i in range(at, first, -1):
+        for i in range(low, first, -1):
             line[i] = line[i - 1]
             line_kinds[i] = line_kinds[i - 1]
-        episode[0].line_at = first + 1
-    first = episode[0].arrived_at
+        look.line_at = first + 1
+    _forget_arrival(episode, arrived, job)
+
+
+@inlined
+def _forget_arrival(episode: np.ndarray, arrived: np.ndarray, job: int) -> None:
+    """Take a job out of the line by arrival."""
+    first, count = episode[0].arrived_at, episode[0].waiting
+    episode[0].waiting = count - 1
     low, high = first, first + count - 1
     while low < high:
         middle = (low + high) >> 1
@@ -115,7 +175,10 @@ def leave_line(episode: np.ndarray, line: np.ndarray, line_kinds: np.ndarray, ar
             low = middle + 1
         else:
             high = middle
-    for i in range(low, first, -1):
-        arrived[i] = arrived[i - 1]
-    episode[0].arrived_at = first + 1
-    episode[0].waiting = count - 1
+    if low - first > count // 2:
+        for i in range(low, first + count - 1):
+            arrived[i] = arrived[i + 1]
+    else:
+        for i in range(low, first, -1):
+            arrived[i] = arrived[i - 1]
+        episode[0].arrived_at = first + 1

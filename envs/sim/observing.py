@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from berth.compiled import njit
+from berth.compiled import inlined, njit
 from envs.sim.choosing import next_event
+from envs.sim.line import goes_first
 from envs.sim.scale import PER_LONGEST, ln, scaled
 from envs.sim.state import HISTORY
 
@@ -22,11 +23,14 @@ WIDEST = 8.0
 """The standard deviation of logarithms at which the feature `spread` is 1."""
 
 
-@njit
+@inlined
 def fill_window(
+    queues: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
@@ -35,39 +39,73 @@ def fill_window(
     """Choose the jobs to show: those that can be chosen first, then others, as far as there is room."""
     window, order = episode[0].window, episode[0].order
     choosable = 0
-    for k in range(len(kinds)):
-        if kinds[k].choosable:
-            choosable += kinds[k].waiting
+    for p in range(len(looks)):
+        looks[p].choosable = 0
+        if looks[p].open:
+            for k in range(queues[p].size_low, queues[p].size_high):
+                if kinds[k].choosable:
+                    looks[p].choosable += kinds[k].waiting
+        choosable += looks[p].choosable
     if order != ARRIVAL_ORDER:
-        _show_first(episode, kinds, line, line_kinds, slots, choosable, (window + 1) // 2 if order == MIX else window)
+        room = (window + 1) // 2 if order == MIX else window
+        _show_first(episode, keys, kinds, looks, line, line_kinds, slots, choosable, room)
     if order == ARRIVAL_ORDER:
         episode[0].shown = 0
     if order != BASELINE_ORDER:
         _show_oldest(episode, cards, kinds, arrived, slots, choosable)
 
 
-@njit
+@inlined
 def _show_first(
     episode: np.ndarray,
+    keys: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     slots: np.ndarray,
     choosable: int,
     room: int,
 ) -> None:
-    """Show the jobs that the baseline takes first, at most so many."""
-    low, others, shown = episode[0].line_at, max(0, room - choosable), 0
-    for i in range(low, low + episode[0].waiting):
-        if shown == room:
+    """Show the jobs that the baseline takes first, at most so many: the lines of the pools are merged."""
+    others, shown = max(0, room - choosable), 0
+    for p in range(len(looks)):
+        looks[p].cursor = looks[p].line_at
+    while shown < room:
+        pool, rival = _next_two(keys, looks, line, others)
+        if pool < 0:
             break
-        if not kinds[line_kinds[i]].choosable:
-            if others == 0:
-                continue
-            others -= 1
-        slots[shown] = line[i]
-        shown += 1
+        look = looks[pool]
+        at, end = look.cursor, look.line_at + look.standing
+        while at < end and shown < room:
+            can = kinds[line_kinds[at]].choosable
+            if can or others > 0:
+                if rival >= 0 and goes_first(keys, rival, line[at]):
+                    break
+                slots[shown] = line[at]
+                shown += 1
+                if can:
+                    look.choosable -= 1
+                else:
+                    others -= 1
+            at += 1
+        look.cursor = at
     episode[0].shown = shown
+
+
+@inlined
+def _next_two(keys: np.ndarray, looks: np.ndarray, line: np.ndarray, others: int) -> tuple[int, int]:
+    """The pool whose next job goes first, or -1, and the job that goes first of the other pools' next ones, or -1."""
+    pool, first, second = -1, -1, -1
+    for p in range(len(looks)):
+        if looks[p].cursor == looks[p].line_at + looks[p].standing or (others == 0 and looks[p].choosable == 0):
+            continue
+        job = line[looks[p].cursor]
+        if first < 0 or goes_first(keys, job, first):
+            pool, first, second = p, job, first
+        elif second < 0 or goes_first(keys, job, second):
+            second = job
+    return pool, second
 
 
 @njit
@@ -96,7 +134,7 @@ def _show_oldest(
     episode[0].shown = shown
 
 
-@njit
+@inlined
 def write_mask(
     sim: np.ndarray,
     jobs: np.ndarray,
@@ -121,7 +159,7 @@ def write_mask(
         mask[episode[0].window] = next_event(sim, jobs, ends) < np.inf
 
 
-@njit
+@inlined
 def write_rows(
     sim: np.ndarray,
     similar: np.ndarray,
@@ -135,28 +173,41 @@ def write_rows(
     rows: np.ndarray,
 ) -> None:
     """Write the features of the jobs in the window; empty slots are zeros."""
-    now, per_slot = sim[0].now, 1.0 / episode[0].window
-    for slot in range(episode[0].shown):
+    now, shown, per_slot = sim[0].now, episode[0].shown, np.float32(1.0 / episode[0].window)
+    waits, soon, ahead = np.empty(shown, np.float32), np.empty(shown, np.float32), np.empty(shown, np.float32)
+    for slot in range(shown):
+        card = cards[slots[slot]]
+        look = looks[card.in_pool]
+        look.ahead += card.asked
+        waits[slot], soon[slot], ahead[slot] = now - card.submit, look.soon, look.ahead
+    for slot in range(shown):  # a loop of its own, which the compiler turns into vectors
+        waits[slot] = scaled(waits[slot])
+        soon[slot] = soon[slot] / (soon[slot] + ahead[slot])
+    for slot in range(shown):
         job = slots[slot]
         card = cards[job]
-        kind, look = kinds[card.kind], looks[card.in_pool]
-        look.ahead += card.asked
-        rows[slot, 0] = scaled(now - card.submit)
+        kind = kinds[card.kind]
+        rows[slot, 0] = waits[slot]
         rows[slot, 1] = card.gpus
         rows[slot, 2] = card.share
         rows[slot, 3] = card.run_time
         rows[slot, 4] = kind.demand
-        rows[slot, 5] = look.soon / (look.soon + look.ahead)
+        rows[slot, 5] = soon[slot]
         rows[slot, 6] = kind.fragmentation
         rows[slot, 7] = kind.ways
         rows[slot, 8] = kind.fits
         rows[slot, 9] = card.pool
-        rows[slot, 17] = (slot + 1) * per_slot
-        best = similar[job, 3]
+        rows[slot, 17] = np.float32(slot + 1) * per_slot
+        best, likeness = similar[job, 2], LIKENESS[2]
         if told[best, 0] < 0.0:
             _sum_up(recent, told, best)
-        typical, likeness = told[best, 1], 0.0
-        for level in (2, 1, 0):  # same size, same VC, same user
+        if told[best, 0] == 0.0:  # no job of its size has ended: any job stands for them
+            best, likeness = similar[job, 3], 0.0
+            if told[best, 0] < 0.0:
+                _sum_up(recent, told, best)
+        typical = told[best, 1]
+        rows[slot, 12] = typical
+        for level in (1, 0):  # same VC, same user
             group = similar[job, level]
             if group >= 0:
                 if told[group, 0] < 0.0:
@@ -168,8 +219,8 @@ def write_rows(
         rows[slot, 14] = told[best, 3]
         rows[slot, 15] = told[best, 0] * PER_HISTORY
         rows[slot, 16] = likeness
-    rows[episode[0].shown : episode[0].written] = 0.0
-    episode[0].written = episode[0].shown
+    rows[shown : episode[0].written] = 0.0
+    episode[0].written = shown
 
 
 @njit

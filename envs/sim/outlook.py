@@ -4,9 +4,10 @@ import numpy as np
 
 from allocation.orders import DEFRAG, partly_change
 from allocation.outlined import placing
-from allocation.tiers import count_free, largest
-from berth.compiled import njit
-from envs.sim.moves import room_for
+from allocation.tiers import largest
+from berth.compiled import inlined, njit
+from envs.sim.partly import MOST_SPARE, least_change
+from envs.sim.room import fits_now, look_at_nodes
 from envs.sim.scale import MANY_JOBS, ln, scaled
 
 OFF, PER_GPU, SORTED, CDF = range(4)
@@ -32,7 +33,7 @@ def remaining(now: float, start: float, guess: float) -> float:
     return guess - passed if guess > passed else max(passed, 1.0)
 
 
-@njit
+@inlined
 def look_at_pools(
     sim: np.ndarray,
     jobs: np.ndarray,
@@ -60,72 +61,43 @@ def look_at_pools(
     Of a pool where no GPU was taken or given back since the last look, only what waits there is looked at again.
     """
     for p in range(len(looks)):
-        looks[p].demand = 0
         looks[p].soon = 0
-    for k in range(len(kinds)):
-        looks[kinds[k].pool].demand += kinds[k].waiting * kinds[k].gpus
     if episode[0].lookahead == CDF:
         for p in range(len(looks)):
             values[looks[p].low : looks[p].low + looks[p].count] = 0.0
     now = sim[0].now
-    for i in range(sim[0].running):
+    shares = np.empty(sim[0].running, np.float32)
+    for i in range(len(shares)):
         card = cards[ends[i].job]
         later[i] = remaining(now, card.since, card.guess)
-        look = looks[card.in_pool]
         if later[i] <= SOON:
-            look.soon += card.asked
-        if episode[0].lookahead == CDF:
-            at = _when(later[i], look.count)
+            looks[card.in_pool].soon += card.asked
+    if episode[0].lookahead == CDF:
+        for i in range(len(shares)):  # a loop of its own, which the compiler turns into vectors
+            shares[i] = (ln(max(later[i], NEAREST)) - _LN_NEAREST) * _PER_LN
+        for i in range(len(shares)):
+            card = cards[ends[i].job]
+            look = looks[card.in_pool]
+            at = _when(later[i], shares[i], look.count)
             if at < look.count:
-                values[look.low + at] += card.asked
-    kind = 0
+                values[look.low + at] += np.float32(card.asked)
     for p in range(len(pools)):
-        _look_at_nodes(pools, capacity, free, looks, seen, counts, p)
+        if looks[p].stale:
+            look_at_nodes(pools, capacity, free, looks, seen, counts, p)
         _write_pool(jobs, queues, pools, looks, cluster, p)
-        while kind < len(kinds) and kinds[kind].pool == p:
-            if kinds[kind].waiting > 0 and kinds[kind].version != looks[p].version:
-                kinds[kind].version = looks[p].version
-                _look_at_size(sim, pools, capacity, free, mix, tally, episode, kinds, looks, spare, counts[p], kind)
-            kind += 1
+        for k in range(queues[p].size_low, queues[p].size_high):
+            if kinds[k].waiting > 0 and kinds[k].version != looks[p].version:
+                kinds[k].version = looks[p].version
+                if not episode[0].fit:
+                    kinds[k].fits = fits_now(sim, pools, capacity, free, tally, episode, kinds, looks, counts, k)
+                _look_at_size(sim, pools, capacity, free, mix, tally, episode, kinds, looks, spare, counts[p], k)
     if episode[0].lookahead == CDF:
         _fractions(looks, values, cluster)
     elif episode[0].lookahead != OFF:
         _single_gpus(sim, jobs, pools, capacity, ends, places, episode, looks, later, values, cluster)
 
 
-@njit
-def _look_at_nodes(
-    pools: np.ndarray,
-    capacity: np.ndarray,
-    free: np.ndarray,
-    looks: np.ndarray,
-    seen: np.ndarray,
-    counts: np.ndarray,
-    p: int,
-) -> None:
-    """Count the nodes of a pool by their idle GPUs, if these have changed."""
-    low, high = pools[p].low, pools[p].high
-    changed = looks[p].version == 0
-    for n in range(low, high):
-        changed = changed or seen[n] != free[n]
-        seen[n] = free[n]
-    if not changed:
-        return
-    look = looks[p]
-    look.version += 1
-    look.free = look.on_idle = look.partly = look.largest = look.widest = 0
-    count_free(free, low, high, counts[p])
-    for n in range(low, high):
-        look.free += free[n]
-        look.largest = max(look.largest, free[n])
-        look.widest = max(look.widest, capacity[n])
-        if free[n] == capacity[n]:
-            look.on_idle += free[n]
-        elif free[n] > 0:
-            look.partly += 1
-
-
-@njit
+@inlined
 def _write_pool(
     jobs: np.ndarray, queues: np.ndarray, pools: np.ndarray, looks: np.ndarray, cluster: np.ndarray, p: int
 ) -> None:
@@ -145,7 +117,7 @@ def _write_pool(
     cluster[at + 8] = min(look.soon * share, 1.0)
 
 
-@njit
+@inlined
 def _look_at_size(
     sim: np.ndarray,
     pools: np.ndarray,
@@ -166,15 +138,9 @@ def _look_at_size(
     kinds[k].demand = gpus / (gpus + looks[p].free + 1.0)
     kinds[k].fragmentation = partly / (high - low)
     kinds[k].ways = 0.0
-    first_tier = episode[0].tiered and looks[p].free >= gpus and largest(counts, fewest) >= gpus
-    if not episode[0].fit:
-        kinds[k].fits = first_tier or (
-            (sim[0].tiers > 1 or not episode[0].tiered)
-            and looks[p].free >= gpus
-            and room_for(sim, pools, capacity, free, tally, p, gpus, fewest)
-        )
     if not kinds[k].fits:
         return
+    first_tier = episode[0].tiered and largest(counts, fewest) >= gpus
     least = 1
     if episode[0].tiered:
         least = max(1, gpus - largest(counts, fewest - 1 if first_tier else fewest))
@@ -182,9 +148,10 @@ def _look_at_size(
     for f in range(least, len(counts)):
         ways += counts[f]
     kinds[k].ways = ln(1.0 + ways) / ln(1.0 + high - low)
+    nodes = fewest if first_tier else fewest + 1
     change = 0
-    if first_tier and fewest == 1:
-        change = _least_change(capacity, free, low, high, gpus)
+    if episode[0].tiered and nodes * looks[p].widest - gpus <= MOST_SPARE:
+        change = least_change(capacity, free, low, high, looks[p].widest, nodes, gpus)
     else:
         code = DEFRAG if episode[0].tiered else sim[0].placer
         found = placing(
@@ -196,27 +163,18 @@ def _look_at_size(
     kinds[k].fragmentation = max(0, partly + change) / (high - low)
 
 
-@njit
-def _least_change(capacity: np.ndarray, free: np.ndarray, low: int, high: int, gpus: int) -> int:
-    """How few partly used nodes more there can be after a job of one node has been placed."""
-    best = 1
-    for n in range(low, high):
-        if free[n] >= gpus:
-            best = min(best, partly_change(capacity[n], free[n], gpus))
-            if best < 0:
-                break
-    return best
+@inlined
+def _when(later: float, share: float, count: int) -> int:
+    """The first of so many fixed times, evenly on a log scale, that is not before a time from now; or `count`.
 
-
-@njit
-def _when(later: float, count: int) -> int:
-    """The first of so many fixed times, evenly on a log scale, that is not before a time from now; or `count`."""
+    `share` is how far the time lies between the first and the last of them, on that scale.
+    """
     if later <= NEAREST:
         return 0
-    return int(np.ceil((ln(later) - _LN_NEAREST) * _PER_LN * (count - 1))) if count > 1 else 1
+    return int(np.ceil(share * (count - 1))) if count > 1 else 1
 
 
-@njit
+@inlined
 def _fractions(looks: np.ndarray, values: np.ndarray, cluster: np.ndarray) -> None:
     """`cdf`: the fraction of each pool's GPUs that should be free at the fixed times, from those freed between them."""
     for p in range(len(looks)):

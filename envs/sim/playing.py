@@ -17,9 +17,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from berth.compiled import njit
+from berth.compiled import inlined, njit
 from envs.sim.cards import CARD, EPISODE, KEY, KIND, LOOK
 from envs.sim.choosing import move_on, next_event, take, to_decision
+from envs.sim.line import first_choosable
 from envs.sim.observing import fill_window, write_mask, write_rows
 from envs.sim.outlook import look_at_pools
 from envs.sim.reckoning import close_account, note_baseline
@@ -76,7 +77,7 @@ ARRAYS = (
 """The arrays of an episode in the order in which `play` takes them."""
 
 
-@njit
+@inlined
 def play(
     what: int,
     action: int,
@@ -135,26 +136,24 @@ def play(
         if chosen >= 0:
             take(
                 sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
-                lengths, trial, mix, tally, episode, cards, kinds, line, line_kinds, arrived, base, by_end, chosen,
+                lengths, trial, mix, tally, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base, by_end,
+                chosen,
             )  # fmt: skip
             if sim[0].handle < 0:
                 return STUCK
         elif what == STEP:
             move_on(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
-                recent, mix, episode, cards, keys, kinds, line, line_kinds, arrived, told,
+                recent, mix, episode, cards, keys, kinds, looks, line, line_kinds, arrived, told,
             )  # fmt: skip
         found = to_decision(
             sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths,
-            similar, recent, trial, mix, tally, episode, cards, keys, kinds, line, line_kinds, arrived, base, by_end,
-            told,
+            similar, recent, trial, mix, tally, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base,
+            by_end, told, seen, counts,
         )  # fmt: skip
         if what != BASELINE or not found:
             break
-        at = episode[0].line_at
-        while not kinds[line_kinds[at]].choosable:
-            at += 1
-        chosen = line[at]
+        chosen = first_choosable(keys, kinds, looks, line, line_kinds)
     if episode[0].left > 0 and not found and episode[0].horizon == np.inf:
         return STUCK
     if what == BASELINE:
@@ -164,23 +163,19 @@ def play(
         sim[0].now = episode[0].horizon
     if what == BEGIN:
         episode[0].truncated = episode[0].left > 0 and not found
-        for p in range(len(looks)):
-            looks[p].version = 0
-        for k in range(len(kinds)):
-            kinds[k].version = 0
     else:
         _close(sim, jobs, episode, base, found)
     look_at_pools(
         sim, jobs, queues, pools, capacity, free, ends, places, mix, tally, episode, cards, kinds, looks, spare, seen,
         counts, later, values, cluster,
     )  # fmt: skip
-    fill_window(episode, cards, kinds, line, line_kinds, arrived, slots)
+    fill_window(queues, episode, cards, keys, kinds, looks, line, line_kinds, arrived, slots)
     write_rows(sim, similar, recent, episode, cards, kinds, looks, told, slots, rows)
     write_mask(sim, jobs, ends, episode, cards, kinds, slots, mask)
     return 0
 
 
-@njit
+@inlined
 def _close(
     sim: np.ndarray,
     jobs: np.ndarray,

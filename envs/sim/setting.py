@@ -6,7 +6,7 @@ import numpy as np
 
 from berth.compiled import njit
 from envs.sim.choosing import know_job
-from envs.sim.line import join_line, sort_line
+from envs.sim.line import join_line, sort_lines
 from envs.sim.moves import enqueue, notice
 from envs.sim.scale import MANY_GPUS
 from envs.sim.state import HISTORY, RECENT, push_end
@@ -28,6 +28,9 @@ ROSTER = np.dtype([
     ("size_class", "i4"),
 ])  # fmt: skip
 """The jobs of a whole trace, with what became of them when the baseline replayed it."""
+
+ENDED = np.dtype([("end", "f8"), ("run_time", "f8")])
+"""The jobs of a group of similar ones, by their ends."""
 
 EVERY = 256
 """After how many jobs, at least, the jobs that have not ended are listed; and how many lists there are at most."""
@@ -120,6 +123,7 @@ def set_up(
     cards: np.ndarray,
     keys: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     line: np.ndarray,
     line_kinds: np.ndarray,
     arrived: np.ndarray,
@@ -133,8 +137,9 @@ def set_up(
     count = len(chosen)
     first = count - scored
     now = roster[chosen[first]].submit
-    _clear(sim, queues, capacity, free, nodes, episode, kinds, by_end, now, first, scored)
-    known = _find_groups(groups, ended_at, ended, roster, local, chosen, warm, now, similar, recent, told)
+    _clear(sim, queues, capacity, free, nodes, episode, kinds, looks, by_end, now, first, scored)
+    _divide_line(roster, chosen, looks)
+    known = _find_groups(groups, ended_at, ended, local, chosen, warm, now, similar, recent, told)
     place_at = 0
     for i in range(count):
         old = roster[chosen[i]]
@@ -155,14 +160,14 @@ def set_up(
         else:
             enqueue(sim, jobs, links, queues, bits, least, lengths, mix, i)
             kinds[old.size_class].waiting += 1
-            join_line(sim, jobs, links, pools, episode, cards, keys, line, line_kinds, arrived, i)
+            join_line(sim, jobs, links, pools, episode, cards, keys, looks, line, line_kinds, arrived, i)
             if 0.0 <= old.held < now:
                 queues[old.pool].held = i
         sim[0].next = i + 1
     for queue in range(len(queues)):
         queues[queue].touched = False
     if episode[0].changes:
-        sort_line(sim, jobs, links, pools, episode, cards, keys, line, line_kinds, arrived)
+        sort_lines(sim, jobs, links, pools, episode, cards, keys, looks, line, line_kinds, arrived)
     if mix.shape[1] > 0:
         _remember_sizes(roster, mix, chosen[first] if warm else 0, now)
     return known
@@ -177,6 +182,7 @@ def _clear(
     nodes: np.ndarray,
     episode: np.ndarray,
     kinds: np.ndarray,
+    looks: np.ndarray,
     by_end: np.ndarray,
     now: float,
     first: int,
@@ -192,14 +198,32 @@ def _clear(
         nodes[n].since = now
     for k in range(len(kinds)):
         kinds[k].waiting = 0
+        kinds[k].version = kinds[k].tried = 0
         kinds[k].fits = kinds[k].choosable = False
+    for p in range(len(looks)):
+        looks[p].version = looks[p].demand = looks[p].standing = 0
+        looks[p].open, looks[p].stale = False, True
     by_end[scored:] = 0
     row = episode[0]
     row.first, row.waiting, row.left, row.steps, row.invalid, row.shown = first, 0, scored, 0, 0, 0
-    row.begin, row.horizon, row.line_at, row.arrived_at = now, np.inf, 0, 0
+    row.begin, row.horizon, row.arrived_at = now, np.inf, 0
     row.agent = row.total = row.saved = row.latest = row.gain = row.paid = row.reward = 0.0
     row.ended = 0
     row.terminated = row.truncated = row.counts = False
+
+
+@njit
+def _divide_line(roster: np.ndarray, chosen: np.ndarray, looks: np.ndarray) -> None:
+    """Give every pool a stretch of the line that has room for all of its jobs."""
+    for p in range(len(looks)):
+        looks[p].line_at = 0
+    for i in range(len(chosen)):
+        looks[roster[chosen[i]].pool].line_at += 1
+    begin = 0
+    for p in range(len(looks)):
+        count = looks[p].line_at
+        looks[p].line_at = begin
+        begin += count
 
 
 @njit
@@ -237,7 +261,6 @@ def _find_groups(
     groups: np.ndarray,
     ended_at: np.ndarray,
     ended: np.ndarray,
-    roster: np.ndarray,
     local: np.ndarray,
     chosen: np.ndarray,
     warm: bool,
@@ -259,7 +282,7 @@ def _find_groups(
                 continue
             if local[group] < 0:
                 local[group] = known
-                _recall(ended_at, ended, roster, group, now, warm, recent[known])
+                _recall(ended_at, ended, group, now, warm, recent[known])
                 told[known, 0] = -1.0
                 known += 1
             similar[i, level] = local[group]
@@ -274,7 +297,6 @@ def _find_groups(
 def _recall(
     ended_at: np.ndarray,
     ended: np.ndarray,
-    roster: np.ndarray,
     group: int,
     now: float,
     warm: bool,
@@ -285,14 +307,14 @@ def _recall(
     start = low
     while warm and low < high:
         middle = (low + high) >> 1
-        if roster[ended[middle]].end < now:
+        if ended[middle].end < now:
             low = middle + 1
         else:
             high = middle
     count = low - start
     memory[0] = count
     for i in range(max(0, count - HISTORY), count):
-        memory[1 + i % HISTORY] = roster[ended[start + i]].run_time
+        memory[1 + i % HISTORY] = ended[start + i].run_time
 
 
 @njit
