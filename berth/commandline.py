@@ -13,6 +13,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, NoReturn, TypeVar
 
+from berth.aliases import ALIASES
 from berth.errors import BerthError, ConfigError
 
 C = TypeVar("C")
@@ -42,17 +43,25 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def parse(config: type[C], argv: Sequence[str] | None = None, description: str = "", program: str = "") -> C:
     """Read a command line into the frozen dataclass `config`; dashes and underscores are both taken in names."""
+    return config(**given(config, argv, description, program))
+
+
+def given(
+    config: type[Any], argv: Sequence[str] | None = None, description: str = "", program: str = ""
+) -> dict[str, Any]:
+    """The fields of `config` that a command line names, under any of their names (berth/aliases.py)."""
     parser = _Parser(
         prog=program or os.path.basename(sys.argv[0]),
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    for field in dataclasses.fields(config):  # type: ignore[arg-type]
+    fields = dataclasses.fields(config)
+    for field in fields:
         _add(parser, field)
     arguments = [_underscored(word) for word in (sys.argv[1:] if argv is None else argv)]
-    switches = {f"--{field.name}" for field in dataclasses.fields(config) if plain_type(field.type) is bool}  # type: ignore[arg-type]
-    return config(**vars(parser.parse_args(_joined(arguments, switches))))
+    switches = {flag for field in fields if plain_type(field.type) is bool for flag in _flags(field)}
+    return vars(parser.parse_args(_joined(arguments, switches)))
 
 
 def run(main: Callable[[], None]) -> None:
@@ -139,6 +148,33 @@ class _Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message} ({self.prog} --help tells more)")
 
 
+class _Store(argparse.Action):
+    """Stores a value; a setting that comes under two names with two values is an error."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Keep the value, and under which name it came."""
+        names: dict[str, str] = parser.__dict__.setdefault("names_given", {})
+        flag = str(option_string)
+        before = names.setdefault(self.dest, flag)
+        if before != flag and getattr(namespace, self.dest) != values:
+            raise ConfigError(
+                f"{before} {getattr(namespace, self.dest)} and {flag} {values}: two names of one setting; give one"
+            )
+        names[self.dest] = flag
+        setattr(namespace, self.dest, values)
+
+
+def _flags(field: "dataclasses.Field[Any]") -> list[str]:
+    """The long names of a field's flag."""
+    return [f"--{name}" for name in (field.name, *ALIASES.get(field.name, ()))]
+
+
 def _underscored(word: str) -> str:
     if not word.startswith("--"):
         return word
@@ -170,9 +206,9 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
         text += f" (default: {shown})"
     if choices and len(choices) <= 8:
         text += f" [{', '.join(choices)}]"
-    common: dict[str, Any] = {"dest": field.name, "default": argparse.SUPPRESS, "help": text}
+    common: dict[str, Any] = {"dest": field.name, "default": argparse.SUPPRESS, "help": text, "action": _Store}
     if kind is bool:
-        parser.add_argument(f"--{field.name}", nargs="?", const=True, type=_truth, metavar="0|1", **common)
+        parser.add_argument(*_flags(field), nargs="?", const=True, type=_truth, metavar="0|1", **common)
         parser.add_argument(
             f"--no_{field.name}",
             dest=field.name,
@@ -182,7 +218,7 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
         )
         return
     metavar = field.metadata["metavar"] or _METAVARS[kind]
-    flags = [flag for flag in (field.metadata["short"], f"--{field.name}") if flag]
+    flags = [flag for flag in (field.metadata["short"], *_flags(field)) if flag]
     parser.add_argument(*flags, type=_reader(field.name, kind, choices), metavar=metavar, **common)
 
 

@@ -190,6 +190,7 @@ class Episode:
         episode["window"], episode["order"] = options.window, WINDOW_ORDERS[options.window_order]
         episode["lookahead"], episode["max_steps"] = LOOKAHEAD_MODES[options.lookahead_mode], options.max_steps
         episode["fit"], episode["backfill"] = options.action_mode == "fit", options.backfil
+        episode["prior"] = options.prior_policy.code if options.prior else -1
         episode["changes"], episode["dense"] = policy.changes, options.reward == "dense"
         episode["tiered"] = options.placement.placer.tiered
         fixed = {
@@ -203,6 +204,7 @@ class Episode:
             "values": np.zeros(gpus, np.float32), "slots": np.zeros(options.window, np.int32),
             "rows": np.zeros((options.window, len(JOB_FEATURES)), np.float32),
             "cluster": np.zeros(cluster, np.float32), "mask": np.zeros(actions, np.int8),
+            "prior": np.zeros(options.window, np.float32),
         }  # fmt: skip
         self._buffers: dict[str, np.ndarray] = {}
         for name, array in (fixed | shared).items():

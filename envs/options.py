@@ -69,6 +69,7 @@ class Options:
     sched_algo: str = option(
         "fcfs", f"the baseline: {', '.join(POLICIES)}, or 0 to 15"
     )  # Python functions are too slow to be asked in every episode
+    prior: str = option("", "a policy whose order of the window is told beside the observation", metavar="POLICY")
     reward: str = option("dense", "as jobs start, or all at the end", choices=tuple(REWARDS))
     allocation: str = option("", ALLOCATION)
     tiers: str = option("", f"{TIERS_TEXT}; default: 1+2", choices=tuple(TIERS))
@@ -103,6 +104,10 @@ class Options:
         self.placement  # noqa: B018 - raises where allocation, tiers and the like disagree
         find_score(self.score_type)
         check_options(self.policy, self.discipline, "pool", self.runtime_info)
+        if self.prior:
+            if self.prior_policy.code < 0:
+                raise ConfigError(f"prior {self.prior}: want a policy with a formula, which can be asked again")
+            check_options(self.prior_policy, self.discipline, "pool", self.runtime_info)
 
     @property
     def is_fresh(self) -> bool:
@@ -113,6 +118,11 @@ class Options:
     def policy(self) -> Policy:
         """The baseline's policy."""
         return find_policy(str(self.sched_algo))
+
+    @property
+    def prior_policy(self) -> Policy:
+        """The policy whose order is told beside the observation."""
+        return find_policy(str(self.prior))
 
     @property
     def discipline(self) -> str:
@@ -132,7 +142,7 @@ _LEAST = {
     "assign_pools": 0,
 }  # fmt: skip
 _OF_TRACES = ("workload", "batch_job_slice", "train_share", "validation_share", "assign_pools")
-_WANTED = {bool: "0 or 1", int: "a whole number", float: "a finite number", str: "a word"}
+_WANTED = {bool: "0 or 1", int: "a whole number", float: "a finite number", str: "a word", tuple: "a list of words"}
 
 
 def _read(field: "dataclasses.Field[Any]", value: Any) -> Any:
@@ -147,6 +157,7 @@ def _read(field: "dataclasses.Field[Any]", value: Any) -> Any:
         int: lambda: _is_whole(value),
         float: lambda: _is_whole(value) or (isinstance(value, float | np.floating) and bool(np.isfinite(value))),
         str: lambda: isinstance(value, str),
+        tuple: lambda: isinstance(value, tuple) and all(isinstance(word, str) for word in value),
     }
     if not fits[kind]():
         raise ConfigError(f"{field.name} {value!r}: want {_WANTED[kind]}")

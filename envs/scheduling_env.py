@@ -172,6 +172,14 @@ class SchedulingEnv(gymnasium.Env[dict[str, np.ndarray], np.int64]):
         """The action that the baseline takes here; -1 where the window does not show its job."""
         return self.episode.baseline_action()
 
+    @property
+    def prior(self) -> np.ndarray:
+        """The order of the policy `prior` (window,): how many jobs that can be chosen it takes before each, / window.
+
+        1 where a slot cannot be chosen; zeros where no such policy is asked for.
+        """
+        return self.episode.arrays["prior"].copy()
+
     def snapshot(self) -> Snapshot:
         """What a decision may rest on."""
         return self.episode.snapshot()

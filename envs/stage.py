@@ -254,6 +254,7 @@ _IRRELEVANT = {
     "split": "train", "train_share": 0.6, "validation_share": 0.2, "batch_job_slice": 0, "seq_len": 256,
     "warm_start": True, "horizon_factor": 0.0, "max_steps": 0, "window": 128, "window_order": "baseline",
     "invalid_action": "replace", "lookahead_mode": "cdf", "score_type": "wait", "reward": "dense",
+    "prior": "",
 }  # fmt: skip
 """Options that do not touch the replay."""
 

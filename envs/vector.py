@@ -59,9 +59,10 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         self._alone = self.options.placement.placer.code == MILP or bool(numba.config.DISABLE_JIT)
         self.tables = np.zeros((self.num_envs, len(ARRAYS), 3), np.int64)
         self.rows = records(self.num_envs, EPISODE)
-        self._seen = {
+        self.seen = {
             name: np.zeros((self.num_envs, *(space.shape or ())), space.dtype) for name, space in seen.spaces.items()
         }
+        self.prior = np.zeros((self.num_envs, self.options.window), np.float32)  # see SchedulingEnv.prior
         self.episodes = [
             Episode(self.options, self.source.stage, self.tables[e], self._shared(e)) for e in range(self.num_envs)
         ]
@@ -99,7 +100,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         for e in np.flatnonzero(self._over) if self._over.any() else ():
             outcome = {name: kind(self.rows[e][field]) for name, (field, kind) in OUTCOME.items()}
             if self.autoreset_mode == AutoresetMode.SAME_STEP:
-                last = {name: array[e].copy() for name, array in self._seen.items()}
+                last = {name: array[e].copy() for name, array in self.seen.items()}
                 outcome = {
                     "final_obs": last,
                     "final_info": {"invalid_actions": int(self.rows[e]["invalid"]), **outcome},
@@ -113,7 +114,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
 
     def action_masks(self) -> np.ndarray:
         """Which actions can be taken (environments, actions)."""
-        return self._seen["mask"].astype(bool)
+        return self.seen["mask"].astype(bool)
 
     def baseline_actions(self) -> np.ndarray:
         """The action that the baseline takes in each environment (environments,); -1 where its job is not shown."""
@@ -132,7 +133,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         return info
 
     def _observation(self) -> dict[str, np.ndarray]:
-        return {name: array.copy() for name, array in self._seen.items()} if self.copy else dict(self._seen)
+        return {name: array.copy() for name, array in self.seen.items()} if self.copy else dict(self.seen)
 
     def _checked(self, actions: Any) -> np.ndarray:
         """The actions with masked ones replaced; raises SimulationError for what cannot be."""
@@ -146,7 +147,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
             e = int(np.argmax((chosen < 0) | (chosen >= most)))
             raise SimulationError(f"action {chosen[e]} of environment {e}: want a whole number from 0 to {most - 1}")
         chosen = chosen.astype(np.int64)
-        mask = self._seen["mask"]
+        mask = self.seen["mask"]
         open_ = mask[self._everyone, chosen]
         if open_.all():
             return chosen
@@ -215,7 +216,8 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
     def _shared(self, e: int) -> dict[str, np.ndarray]:
         """The arrays of one environment that are rows of everyone's."""
         seen = {"rows": "jobs", "cluster": "cluster", "mask": "mask"}
-        return {"episode": self.rows[e : e + 1], **{name: self._seen[of][e] for name, of in seen.items()}}
+        own = {"episode": self.rows[e : e + 1], "prior": self.prior[e]}
+        return {**own, **{name: self.seen[of][e] for name, of in seen.items()}}
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what belongs to this process."""

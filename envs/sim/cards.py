@@ -30,6 +30,7 @@ EPISODE = np.dtype([
     ("window", "i4"),  # slots
     ("order", "i4"),  # observing.py: which jobs the window shows
     ("lookahead", "i4"),  # outlook.py
+    ("prior", "i4"),  # priorities.py: the policy whose order is told, or -1
     ("fit", "?"),  # only jobs that fit can be chosen, or none of them
     ("backfill", "?"),  # jobs slip past one that holds its pool
     ("changes", "?"),  # the baseline's order changes with time

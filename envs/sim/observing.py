@@ -5,6 +5,7 @@ import numpy as np
 from berth.compiled import inlined, njit
 from envs.sim.choosing import next_event
 from envs.sim.line import goes_first
+from envs.sim.priorities import key
 from envs.sim.scale import PER_LONGEST, ln, scaled
 from envs.sim.state import HISTORY
 
@@ -157,6 +158,35 @@ def write_mask(
         mask[slot] = kinds[cards[slots[slot]].kind].choosable
     if episode[0].fit:
         mask[episode[0].window] = next_event(sim, jobs, ends) < np.inf
+
+
+@njit
+def write_prior(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    pools: np.ndarray,
+    episode: np.ndarray,
+    mask: np.ndarray,
+    slots: np.ndarray,
+    prior: np.ndarray,
+) -> None:
+    """Tell in which order another policy would take the jobs that can be chosen; 1 for the others."""
+    shown, own = episode[0].shown, sim[0].policy
+    keys, ties = np.empty(shown), np.empty(shown)
+    order = np.argsort(slots[:shown])
+    sim[0].policy = episode[0].prior
+    for i in range(shown):
+        keys[i], ties[i] = key(sim, jobs, links, pools, slots[order[i]])
+    sim[0].policy = own
+    by_tie = np.argsort(ties, kind="mergesort")
+    order = order[by_tie[np.argsort(keys[by_tie], kind="mergesort")]]
+    prior[:] = 1.0
+    before = 0
+    for slot in order:
+        if mask[slot]:
+            prior[slot] = before / episode[0].window
+            before += 1
 
 
 @inlined

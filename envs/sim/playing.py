@@ -21,7 +21,7 @@ from berth.compiled import inlined, njit
 from envs.sim.cards import CARD, EPISODE, KEY, KIND, LOOK
 from envs.sim.choosing import move_on, next_event, take, to_decision
 from envs.sim.line import first_choosable
-from envs.sim.observing import fill_window, write_mask, write_rows
+from envs.sim.observing import fill_window, write_mask, write_prior, write_rows
 from envs.sim.outlook import look_at_pools
 from envs.sim.reckoning import close_account, note_baseline
 from envs.sim.state import END, JOB, LINK, NODE, PLACE, POOL, QUEUE, SIM, SIZE
@@ -73,6 +73,7 @@ ARRAYS = (
     "rows",
     "cluster",
     "mask",
+    "prior",
 )
 """The arrays of an episode in the order in which `play` takes them."""
 
@@ -121,6 +122,7 @@ def play(
     rows: np.ndarray,
     cluster: np.ndarray,
     mask: np.ndarray,
+    prior: np.ndarray,
 ) -> int:
     """Play on until a decision is wanted, or the episode is over; `action` is a slot that can be chosen."""
     episode[0].reward = 0.0
@@ -172,6 +174,8 @@ def play(
     fill_window(queues, episode, cards, keys, kinds, looks, line, line_kinds, arrived, slots)
     write_rows(sim, similar, recent, episode, cards, kinds, looks, told, slots, rows)
     write_mask(sim, jobs, ends, episode, cards, kinds, slots, mask)
+    if episode[0].prior >= 0:
+        write_prior(sim, jobs, links, pools, episode, mask, slots, prior)
     return 0
 
 
@@ -262,6 +266,7 @@ def _played(what: int, action: int, table_at: Any) -> int:
         _table(table, 37, np.float32),
         _column(table, 38, np.float32),
         _column(table, 39, np.int8),
+        _column(table, 40, np.float32),
     )
 
 

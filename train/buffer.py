@@ -1,0 +1,87 @@
+"""What an epoch's decisions were, and what they turned out to be worth."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.signal import lfilter
+
+STEPS = 65535
+"""Into how many steps the numbers of an observation, all in [0, 1], are divided to be kept."""
+
+
+def pack(numbers: np.ndarray) -> np.ndarray:
+    """Numbers in [0, 1] as whole numbers of two bytes; the networks see what comes of it, also when they act."""
+    return (numbers * np.float32(STEPS) + np.float32(0.5)).astype(np.uint16)
+
+
+def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
+    """Sums of what is to come: x0 + d·x1 + d²·x2 + ..., x1 + d·x2 + ..., ... for x (steps,)."""
+    out: np.ndarray = lfilter([1], [1, -discount], x[::-1])[::-1]
+    return out
+
+
+def advantages(rewards: np.ndarray, values: np.ndarray, last: float, gamma: float, lam: float) -> np.ndarray:
+    """Generalised advantage estimation (Schulman et al. 2016) over one path.
+
+    rewards, values (steps,); `last` is the value of where the path was cut, 0 where the episode has ended.
+    A_t = Σ_k (γλ)^k δ_{t+k} with δ_t = r_t + γ V_{t+1} - V_t.
+    """
+    ahead = np.append(values[1:], last)
+    return discount_cumsum(rewards + gamma * ahead - values, gamma * lam)
+
+
+class Batch(NamedTuple):
+    """The decisions of an epoch, one path after the other."""
+
+    jobs: np.ndarray  # (decisions, window, features) uint16, packed
+    cluster: np.ndarray  # (decisions, numbers) uint16, packed
+    mask: np.ndarray  # (decisions, actions) int8
+    prior: np.ndarray  # (decisions, window) uint16, packed; (decisions, 0) where no policy is a residual
+    action: np.ndarray  # (decisions,) int32
+    logp: np.ndarray  # (decisions,) float32, of the action when it was taken
+    value: np.ndarray  # (decisions,) float32, expected then
+    advantage: np.ndarray  # (decisions,) float32
+    target: np.ndarray  # (decisions,) float32: advantage + value, what the value should have been
+
+
+class Buffer:
+    """Room for the decisions of an epoch, which grows as they come."""
+
+    def __init__(self, like: dict[str, np.ndarray], room: int = 16_384) -> None:
+        kinds = {"path": np.zeros((), np.int32), "action": np.zeros((), np.int32), "logp": np.zeros((), np.float32),
+                 "value": np.zeros((), np.float32), "reward": np.zeros((), np.float64)}  # fmt: skip
+        self.count = 0
+        self._bufs = {
+            name: np.empty((room, *one.shape), one.dtype)
+            for name, one in ({name: array[0] for name, array in like.items()} | kinds).items()
+        }
+
+    def store(self, **columns: np.ndarray) -> None:
+        """Keep some decisions: a row in every column, the packed observations and what was done."""
+        more = len(columns["action"])
+        if self.count + more > len(self._bufs["action"]):
+            self._grow()
+        for name, column in columns.items():
+            self._bufs[name][self.count : self.count + more] = column
+        self.count += more
+
+    def _grow(self) -> None:
+        for name, buf in self._bufs.items():
+            self._bufs[name] = np.empty((len(buf) * 3 // 2, *buf.shape[1:]), buf.dtype)
+            self._bufs[name][: self.count] = buf[: self.count]
+
+    def column(self, name: str) -> np.ndarray:
+        """One column, as far as it is filled."""
+        return self._bufs[name][: self.count]
+
+    def finish(self, last: dict[int, float], gamma: float, lam: float) -> Batch:
+        """Work out advantages, path by path; `last` has the value of where a path was cut, if it was."""
+        path, value, reward = self.column("path"), self.column("value"), self.column("reward")
+        advantage = np.zeros(self.count, np.float32)
+        order = np.argsort(path, kind="stable")
+        borders = np.flatnonzero(np.diff(path[order])) + 1
+        for steps in np.split(order, borders) if self.count else ():
+            end = last.get(int(path[steps[0]]), 0.0)
+            advantage[steps] = advantages(reward[steps], value[steps].astype(float), end, gamma, lam)
+        observed = {name: self.column(name) for name in ("jobs", "cluster", "mask", "prior", "action", "logp", "value")}
+        return Batch(**observed, advantage=advantage, target=advantage + value)

@@ -1,0 +1,170 @@
+"""The networks by name: what a job is worth being chosen next, and what a situation is worth."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import layers, ops
+
+from envs.observation import JOB_FEATURES, POOL_FEATURES
+
+SLOT = [feature.name for feature in JOB_FEATURES].index("slot")
+"""The column of `jobs` that is above 0 where the slot holds a job."""
+
+TOKEN, HEADS = 32, 2
+"""Width of the tokens that attend to each other, and how many heads they have."""
+
+RESIDUAL = 2.0
+"""By how much a job's logit lies below that of the job before it in the order that a residual policy begins with."""
+
+
+class Shape(NamedTuple):
+    """What an environment's observations and actions are like."""
+
+    window: int
+    cluster: int  # numbers of `cluster`
+    actions: int  # window, or one more where the agent may wait
+    pools: tuple[tuple[int, int], ...]  # where each pool's lookahead begins in `cluster`, and how many values it has
+
+
+class Design(NamedTuple):
+    """What the networks of a run are made from."""
+
+    shape: Shape
+    hidden: tuple[int, ...]
+    residual: bool
+    seed: int
+
+
+Inputs = tuple[Any, Any, Any]  # jobs (batch, window, features), cluster (batch, numbers), prior (batch, window)
+
+
+def build(architecture: str, design: Design) -> tuple[keras.Model, keras.Model]:
+    """The policy (logits of all actions, before the mask) and the value function; both take (jobs, cluster, prior)."""
+    seeds = iter(range(1000 * (design.seed + 1), 1000 * (design.seed + 2)))
+    make = NETWORKS[architecture]
+    return make(design, seeds, True), make(design, seeds, False)
+
+
+def _inputs(shape: Shape) -> Inputs:
+    return (
+        keras.Input((shape.window, len(JOB_FEATURES)), name="jobs"),
+        keras.Input((shape.cluster,), name="cluster"),
+        keras.Input((shape.window,), name="prior"),
+    )
+
+
+def _dense(width: int, seeds: Iterator[int], activation: str | None = "relu", scale: float = 2.0) -> layers.Dense:
+    """A layer whose first weights have the variance `scale` / inputs (He's for ReLU)."""
+    kernel = keras.initializers.VarianceScaling(scale, "fan_in", "truncated_normal", seed=next(seeds))
+    return layers.Dense(width, activation, kernel_initializer=kernel)
+
+
+def _last(seeds: Iterator[int], width: int, small: bool) -> layers.Dense:
+    """The last layer; of a policy it begins near 0, so that all valid actions are about as likely."""
+    return _dense(width, seeds, None, 1e-4 if small else 1.0)
+
+
+def _with_prior(design: Design, logits: Any, wait: Any, prior: Any) -> Any:
+    """All actions' logits; a residual policy begins with the order that it corrects, and hardly ever waits."""
+    if design.residual:
+        logits = logits - RESIDUAL * design.shape.window * prior
+        wait = None if wait is None else wait - 2 * RESIDUAL
+    return logits if wait is None else ops.concatenate([logits, wait], axis=-1)
+
+
+def _pooled(tokens: Any, shown: Any) -> Any:
+    """Mean and greatest values of the tokens of the slots that hold a job."""
+    count = ops.maximum(ops.sum(shown, axis=1), 1.0)
+    mean = ops.sum(tokens * shown, axis=1) / count
+    most = ops.max(tokens * shown - (1.0 - shown) * 1e3, axis=1)
+    return ops.concatenate([mean, ops.maximum(most, -1.0)], axis=-1)
+
+
+def _judging(design: Design, seeds: Iterator[int], policy: bool, mix: Callable[[Any, Any, Any], Any]) -> keras.Model:
+    """A network that judges every job by the same weights, after `mix` has let jobs and GPUs look at each other."""
+    jobs, cluster, prior = inputs = _inputs(design.shape)
+    shown = ops.cast(jobs[:, :, SLOT : SLOT + 1] > 0, "float32")
+    context = _dense(design.hidden[0], seeds, None)(cluster)
+    tokens = mix(jobs, cluster, shown)
+    tokens = ops.relu(_dense(design.hidden[0], seeds, None)(tokens) + context[:, None, :])
+    for width in design.hidden[1:]:
+        tokens = _dense(width, seeds)(tokens)
+    around = ops.concatenate([_pooled(tokens, shown), ops.relu(context)], axis=-1)
+    if not policy:
+        return keras.Model(inputs, _last(seeds, 1, False)(_dense(32, seeds)(around))[:, 0])
+    logits = _last(seeds, 1, True)(tokens)[:, :, 0]
+    waits = design.shape.actions > design.shape.window
+    wait = _last(seeds, 1, True)(_dense(16, seeds)(around)) if waits else None
+    return keras.Model(inputs, _with_prior(design, logits, wait, prior))
+
+
+def _kernel(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
+    """The shared kernel: every job by itself."""
+    return _judging(design, seeds, policy, lambda jobs, _cluster, _shown: jobs)
+
+
+def _attn(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
+    """Jobs attend to jobs: scaled dot products, empty slots left out."""
+
+    def _mix(jobs: Any, _cluster: Any, shown: Any) -> Any:
+        tokens = _dense(TOKEN, seeds)(jobs)
+        seen = ops.cast(ops.transpose(shown, (0, 2, 1)), "bool")  # (batch, 1, window): who may be looked at
+        mixed = _attention(seeds)(tokens, tokens, attention_mask=seen)
+        return ops.concatenate([jobs, tokens + mixed], axis=-1)
+
+    return _judging(design, seeds, policy, _mix)
+
+
+def _cross_attn(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
+    """Jobs attend to GPUs: a token for each lookahead value, with where it stands and the features of its pool."""
+    places, starts = _gpu_tokens(design.shape)
+
+    def _mix(jobs: Any, cluster: Any, _shown: Any) -> Any:
+        values = ops.take(cluster, places[:, 0].astype(int), axis=1)[:, :, None]
+        pools = ops.take(cluster, (starts[:, None] + np.arange(len(POOL_FEATURES))).ravel(), axis=1)
+        pools = ops.reshape(pools, (-1, len(places), len(POOL_FEATURES)))
+        where = ops.zeros_like(values) + places[None, :, 1:].astype(np.float32)
+        gpus = _dense(TOKEN, seeds)(ops.concatenate([values, where, pools], axis=-1))
+        tokens = _dense(TOKEN, seeds)(jobs)
+        return ops.concatenate([jobs, tokens + _attention(seeds)(tokens, gpus)], axis=-1)
+
+    return _judging(design, seeds, policy, _mix)
+
+
+def _attention(seeds: Iterator[int]) -> layers.MultiHeadAttention:
+    kernel = keras.initializers.GlorotUniform(seed=next(seeds))
+    return layers.MultiHeadAttention(HEADS, TOKEN // HEADS, kernel_initializer=kernel)
+
+
+def _gpu_tokens(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
+    """Of each lookahead value: place in `cluster`, share of its pool's values, pool; and where that pool begins."""
+    rows, starts = [], []
+    for pool, (at, count) in enumerate(shape.pools):
+        for i in range(count):
+            rows.append((at + i, (i + 1) / count, (pool + 0.5) / len(shape.pools)))
+            starts.append(pool * len(POOL_FEATURES))
+    return np.array(rows), np.array(starts)
+
+
+def _mlp(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
+    """A flat network over the whole window, to compare with; it has to learn each slot by itself."""
+    jobs, cluster, prior = inputs = _inputs(design.shape)
+    x = ops.concatenate([layers.Flatten()(jobs), cluster], axis=-1)
+    for width in (4 * design.hidden[0], 2 * design.hidden[0]):
+        x = _dense(width, seeds)(x)
+    if not policy:
+        return keras.Model(inputs, _last(seeds, 1, False)(x)[:, 0])
+    logits = _last(seeds, design.shape.window, True)(x)
+    wait = _last(seeds, 1, True)(x) if design.shape.actions > design.shape.window else None
+    return keras.Model(inputs, _with_prior(design, logits, wait, prior))
+
+
+NETWORKS: dict[str, Callable[[Design, Iterator[int], bool], keras.Model]] = {
+    "kernel": _kernel,
+    "mlp": _mlp,
+    "attn": _attn,
+    "cross_attn": _cross_attn,
+}
+"""Every architecture by name."""

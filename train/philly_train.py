@@ -1,0 +1,7 @@
+"""Train a policy on the philly cluster."""
+
+from berth.commandline import run
+from train.run import main
+
+if __name__ == "__main__":
+    run(lambda: main("philly"))

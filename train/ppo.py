@@ -1,0 +1,269 @@
+"""PPO-clip in Spinning Up's manner: the policy that acts, and the update that teaches it."""
+
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from train.buffer import STEPS, Batch
+from train.networks import Design, build
+
+MASKED = -1e9
+"""The logit of an action that cannot be taken; its probability is 0 in single precision, exactly."""
+
+BIGGEST = 20.0
+"""Where the logarithm of a probability ratio is cut before it is raised to e, so that no ratio is infinite."""
+
+
+def log_probabilities(logits: Any, mask: Any, exploration: Any) -> Any:
+    """Logarithms of the actions' probabilities (batch, actions): π' = (1 - ε) π + ε / valid actions, 0 where masked.
+
+    logits (batch, actions); mask (batch, actions), 1 where an action can be taken; ε the share of even decisions.
+    """
+    can = tf.cast(mask, tf.bool)
+    plain = tf.nn.log_softmax(tf.where(can, logits, MASKED))
+    valid = tf.reduce_sum(tf.cast(mask, tf.float32), axis=-1, keepdims=True)
+    share = tf.maximum(exploration, 1e-9)  # keeps the branch that is not taken finite
+    even = tf.math.log(share) - tf.math.log(tf.maximum(valid, 1.0))
+    kept = tf.where(can, plain, 0.0) + tf.math.log1p(-tf.minimum(share, 1.0 - 1e-7))
+    high, low = tf.maximum(kept, even), tf.minimum(kept, even)
+    mixed = tf.where(can, high + tf.math.log1p(tf.exp(low - high)), MASKED)
+    return tf.where(exploration > 0.0, mixed, plain)
+
+
+def entropy_of(logp: Any) -> Any:
+    """Entropies (batch,) of distributions (batch, actions) by the logarithms of their probabilities."""
+    return -tf.reduce_sum(tf.exp(logp) * tf.maximum(logp, -BIGGEST * 5), axis=-1)
+
+
+def clip_loss(logp: Any, logp_old: Any, advantage: Any, clip_ratio: float) -> tuple[Any, Any, Any]:
+    """PPO's loss L = -mean min(ρ A, clip(ρ, 1 - c, 1 + c) A), the mean KL divergence, and the share that was clipped.
+
+    ρ = π(a) / π_old(a). KL is estimated by ρ - 1 - ln ρ (Schulman), which is never below 0.
+    """
+    change = tf.clip_by_value(logp - logp_old, -BIGGEST, BIGGEST)
+    ratio = tf.exp(change)
+    clipped = tf.clip_by_value(ratio, 1.0 - clip_ratio, 1.0 + clip_ratio)
+    loss = -tf.reduce_mean(tf.minimum(ratio * advantage, clipped * advantage))
+    outside = tf.reduce_mean(tf.cast(tf.abs(ratio - 1.0) > clip_ratio, tf.float32))
+    return loss, tf.reduce_mean(ratio - 1.0 - change), outside
+
+
+class Rules(NamedTuple):
+    """How an update goes; the fields of the same names of train/config.py."""
+
+    clip_ratio: float
+    ent_coef: float
+    vf_coef: float
+    max_grad_norm: float
+    train_iters: int
+    minibatch: int
+    accumulate: int
+    target_kl: float
+    normalize_advantages: bool
+    normalize_values: bool
+
+
+class Scale:
+    """Running mean and variance of what is learned to be predicted (Chan et al.: batches are merged exactly)."""
+
+    def __init__(self, mean: float = 0.0, variance: float = 1.0, count: float = 0.0) -> None:
+        self.mean, self.variance, self.count = mean, variance, count
+
+    def see(self, values: np.ndarray) -> None:
+        """Take some more values into account."""
+        more, mean, variance = len(values), float(np.mean(values, dtype=float)), float(np.var(values, dtype=float))
+        total = self.count + more
+        apart = mean - self.mean
+        squares = self.variance * self.count + variance * more + apart * apart * self.count * more / total
+        self.mean, self.variance, self.count = self.mean + apart * more / total, squares / total, total
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation, never 0."""
+        return max(self.variance, 1e-12) ** 0.5
+
+
+class Told(NamedTuple):
+    """What an update was like; docs/ppo.md explains each."""
+
+    loss_pi: float
+    loss_v: float
+    delta_loss_pi: float
+    delta_loss_v: float
+    entropy: float
+    kl: float
+    clip_frac: float
+    grad_norm: float
+    stop_iter: int
+    explained: float
+
+
+class Learner:
+    """The networks of a run, with their optimisers."""
+
+    def __init__(self, architecture: str, design: Design, rules: Rules) -> None:
+        self.rules, self.design = rules, design
+        self.policy, self.value = build(architecture, design)
+        self.pi_optimizer, self.vf_optimizer = keras.optimizers.Adam(3e-4, epsilon=1e-8), keras.optimizers.Adam(1e-3)
+        self.pi_optimizer.build(self.policy.trainable_variables)
+        self.vf_optimizer.build(self.value.trainable_variables)
+        self.scale = Scale()
+        self._sums = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
+        self._act = tf.function(self._act_plain, reduce_retracing=True)
+        self._best = tf.function(self._best_plain, reduce_retracing=True)
+        self._values = tf.function(self._values_plain, reduce_retracing=True)
+        self._gather = tf.function(self._gather_plain, reduce_retracing=True)
+        self._apply = tf.function(self._apply_plain)
+        self._imitate = tf.function(self._imitate_plain, reduce_retracing=True)
+
+    @property
+    def _variables(self) -> list[Any]:
+        return [v.value for v in (*self.policy.trainable_variables, *self.value.trainable_variables)]
+
+    def act(
+        self, seen: dict[str, np.ndarray], rng: np.random.Generator, exploration: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw actions for packed observations; returns actions, logarithms of their probabilities, expected values."""
+        noise = rng.gumbel(size=seen["mask"].shape).astype(np.float32)
+        action, logp, value = self._act(*_tensors(seen), tf.constant(noise), tf.constant(exploration, tf.float32))
+        return (
+            action.numpy(),
+            logp.numpy(),
+            value.numpy() * np.float32(self.scale.deviation) + np.float32(self.scale.mean),
+        )
+
+    def best(self, seen: dict[str, np.ndarray]) -> np.ndarray:
+        """The most likely actions for packed observations."""
+        actions: np.ndarray = self._best(*_tensors(seen)).numpy()
+        return actions
+
+    def values(self, seen: dict[str, np.ndarray]) -> np.ndarray:
+        """The expected values of packed observations."""
+        found: np.ndarray = self._values(*_tensors(seen)).numpy()
+        return found * self.scale.deviation + self.scale.mean
+
+    def update(self, batch: Batch, rng: np.random.Generator, pi_lr: float, vf_lr: float, exploration: float) -> Told:
+        """Learn from the decisions of an epoch: passes over them in minibatches, until the policy has moved enough."""
+        rules, count = self.rules, len(batch.action)
+        self.pi_optimizer.learning_rate.assign(pi_lr)
+        self.vf_optimizer.learning_rate.assign(vf_lr)
+        advantage = batch.advantage
+        if rules.normalize_advantages:
+            advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        variance = float(np.var(batch.target))
+        explained = 1.0 - float(np.var(batch.target - batch.value)) / variance if variance > 0 else 0.0
+        if rules.normalize_values:
+            self.scale.see(batch.target)
+        target = ((batch.target - self.scale.mean) / self.scale.deviation).astype(np.float32)
+        eps = tf.constant(exploration, tf.float32)
+        means: list[np.ndarray] = []
+        stop = 0
+        for passed in range(rules.train_iters):
+            told, moved = [], False
+            parts = np.array_split(rng.permutation(count), max(1, -(-count // rules.minibatch)))
+            for number, part in enumerate(parts):
+                seen = {name: getattr(batch, name)[part] for name in ("jobs", "cluster", "mask", "prior")}
+                numbers = self._gather(
+                    *_tensors(seen), tf.constant(batch.action[part]), tf.constant(batch.logp[part]),
+                    tf.constant(advantage[part]), tf.constant(target[part]), eps,
+                )  # fmt: skip
+                told.append(np.array([*(float(x) for x in numbers), 0.0]))
+                moved = rules.target_kl > 0 and told[-1][3] > 1.5 * rules.target_kl
+                if moved:
+                    self._forget()
+                    break
+                if (number + 1) % rules.accumulate == 0 or number == len(parts) - 1:
+                    told[-1][5] = float(self._apply(tf.constant(float(number % rules.accumulate + 1))))
+            means.append(np.mean(told, axis=0))
+            stop = passed + 1
+            if moved:
+                break
+        first, final = means[0], means[-1]
+        norms = [mean[5] for mean in means if mean[5] > 0]
+        return Told(
+            float(first[0]), float(first[1]), float(final[0] - first[0]), float(final[1] - first[1]), float(first[2]),
+            float(final[3]), float(final[4]), float(np.mean(norms)) if norms else 0.0, stop, explained,
+        )  # fmt: skip
+
+    def set_scale(self, numbers: list[float]) -> None:
+        """Take over a normalisation: mean, variance, count."""
+        self.scale = Scale(*numbers)
+
+    def imitate(self, seen: dict[str, np.ndarray], action: np.ndarray, rate: float) -> float:
+        """One step towards taking the actions given (batch,); returns the mean -ln of their probabilities before it."""
+        self.pi_optimizer.learning_rate.assign(rate)
+        return float(self._imitate(*_tensors(seen), tf.constant(action)))
+
+    def _inputs(self, jobs: Any, cluster: Any, prior: Any) -> tuple[Any, Any, Any]:
+        """Unpack observations; where no residual is used, the prior is zeros."""
+        unpacked = [tf.cast(x, tf.float32) * (1.0 / STEPS) for x in (jobs, cluster, prior)]
+        if not self.design.residual:
+            unpacked[2] = tf.zeros((tf.shape(jobs)[0], self.design.shape.window))
+        return unpacked[0], unpacked[1], unpacked[2]
+
+    def _act_plain(
+        self, jobs: Any, cluster: Any, mask: Any, prior: Any, noise: Any, exploration: Any
+    ) -> tuple[Any, Any, Any]:
+        inputs = self._inputs(jobs, cluster, prior)
+        logp = log_probabilities(self.policy(inputs), mask, exploration)
+        action = tf.argmax(
+            logp + noise, axis=-1, output_type=tf.int32
+        )  # the greatest of ln p + Gumbel noise: drawn by p
+        return action, tf.gather(logp, action, axis=1, batch_dims=1), self.value(inputs)
+
+    def _best_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any) -> Any:
+        logits = self.policy(self._inputs(jobs, cluster, prior))
+        return tf.argmax(tf.where(tf.cast(mask, tf.bool), logits, MASKED), axis=-1, output_type=tf.int32)
+
+    def _values_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any) -> Any:
+        return self.value(self._inputs(jobs, cluster, prior))
+
+    def _gather_plain(
+        self, jobs: Any, cluster: Any, mask: Any, prior: Any, action: Any, logp_old: Any, advantage: Any, target: Any,
+        exploration: Any,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        """Add a minibatch's gradients to those kept; returns policy loss, value loss, entropy, KL, share clipped."""
+        inputs = self._inputs(jobs, cluster, prior)
+        with tf.GradientTape() as tape:
+            logp_all = log_probabilities(self.policy(inputs), mask, exploration)
+            logp = tf.gather(logp_all, action, axis=1, batch_dims=1)
+            loss_pi, kl, clipped = clip_loss(logp, logp_old, advantage, self.rules.clip_ratio)
+            entropy = tf.reduce_mean(entropy_of(logp_all))
+            loss_v = tf.reduce_mean(tf.square(self.value(inputs) - target))
+            loss = loss_pi - self.rules.ent_coef * entropy + self.rules.vf_coef * loss_v
+        for kept, gradient in zip(self._sums, tape.gradient(loss, self._variables), strict=True):
+            if gradient is not None:
+                kept.assign_add(gradient)
+        return loss_pi, loss_v, entropy, kl, clipped
+
+    def _apply_plain(self, minibatches: Any) -> Any:
+        """Take a step along the gradients kept, of so many minibatches; returns their norm before it is clipped."""
+        gradients = [kept / minibatches for kept in self._sums]
+        norm = tf.linalg.global_norm(gradients)
+        if self.rules.max_grad_norm > 0:
+            gradients, _ = tf.clip_by_global_norm(gradients, self.rules.max_grad_norm, norm)
+        mine = len(self.policy.trainable_variables)
+        self.pi_optimizer.apply(gradients[:mine], self.policy.trainable_variables)
+        self.vf_optimizer.apply(gradients[mine:], self.value.trainable_variables)
+        self._forget()
+        return norm
+
+    def _forget(self) -> None:
+        """Drop the gradients kept."""
+        for kept in self._sums:
+            kept.assign(tf.zeros_like(kept))
+
+    def _imitate_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any, action: Any) -> Any:
+        inputs = self._inputs(jobs, cluster, prior)
+        with tf.GradientTape() as tape:
+            logp = log_probabilities(self.policy(inputs), mask, tf.constant(0.0))
+            loss = -tf.reduce_mean(tf.gather(logp, action, axis=1, batch_dims=1))
+        variables = [v.value for v in self.policy.trainable_variables]
+        self.pi_optimizer.apply(tape.gradient(loss, variables), self.policy.trainable_variables)
+        return loss
+
+
+def _tensors(seen: dict[str, np.ndarray]) -> tuple[Any, ...]:
+    return tuple(tf.constant(seen[name]) for name in ("jobs", "cluster", "mask", "prior"))

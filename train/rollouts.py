@@ -1,0 +1,182 @@
+"""Episodes played by a policy, many at once: to learn from, or to be judged by."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+from envs.vector import SchedulingVectorEnv
+from train.buffer import Batch, Buffer, pack
+from train.config import Config
+from train.networks import Shape
+from train.ppo import Learner
+
+
+class Episodes(NamedTuple):
+    """How some episodes ended."""
+
+    gain: np.ndarray  # (episodes,) F against the baseline
+    agent: np.ndarray  # (episodes,) the agent's score
+    baseline: np.ndarray  # (episodes,) the baseline's
+    earned: np.ndarray  # (episodes,) sum of rewards
+    decisions: np.ndarray  # (episodes,)
+
+
+def make_env(config: Config, split: str, episodes: int, prior: str = "") -> SchedulingVectorEnv:
+    """Environments of a split, as many as are worth while for so many episodes; `prior` is told beside what is seen."""
+    rounds = -(-episodes // config.num_envs)
+    options = config.environment(split) | {"prior": prior}
+    return SchedulingVectorEnv(-(-episodes // rounds), AutoresetMode.DISABLED, copy=False, **options)
+
+
+def shape_of(env: SchedulingVectorEnv) -> Shape:
+    """What the networks need to know of an environment."""
+    looks = env.episodes[0].arrays["looks"]
+    pools = tuple((int(at), int(count)) for at, count in zip(looks["at"], looks["count"], strict=True))
+    return Shape(env.options.window, int(env.seen["cluster"].shape[1]), env.actions, pools)
+
+
+def packed(env: SchedulingVectorEnv, seen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Observations as they are kept, with the order of the prior policy beside them."""
+    prior = env.prior if env.options.prior else env.prior[:, :0]
+    return {
+        "jobs": pack(seen["jobs"]),
+        "cluster": pack(seen["cluster"]),
+        "mask": seen["mask"].copy(),
+        "prior": pack(prior),
+    }
+
+
+Decide = Callable[[dict[str, np.ndarray]], tuple[np.ndarray, dict[str, np.ndarray]]]
+"""Packed observations -> actions, and columns to keep with them."""
+
+Tick = Callable[[int], None]
+"""Told how many episodes have ended."""
+
+
+class _Players:
+    """Plays one episode for each seed, as many at once as there are environments; the next begins where one ends."""
+
+    def __init__(self, env: SchedulingVectorEnv, seeds: Sequence[int]) -> None:
+        self.env, self.seeds = env, seeds
+        self.path = np.arange(env.num_envs)  # which episode each environment plays
+        self.path[len(seeds) :] = -1
+        self.next = min(env.num_envs, len(seeds))
+        first = [seeds[e] if e < len(seeds) else seeds[0] for e in range(env.num_envs)]
+        self.seen, _ = env.reset(seed=first)
+        self.ends: dict[int, tuple[float, float, float, float, int]] = {}
+        self.earned = np.zeros(env.num_envs)
+
+    @property
+    def busy(self) -> np.ndarray:
+        """Which environments play an episode that counts."""
+        return self.path >= 0
+
+    def step(self, actions: np.ndarray) -> np.ndarray:
+        """Take a decision in every environment, and begin the next episodes; returns the rewards."""
+        self.seen, rewards, terminated, truncated, info = self.env.step(actions)
+        self.earned += rewards
+        over = np.flatnonzero(terminated | truncated)
+        if len(over):
+            self._begin(over, info)
+        return rewards
+
+    def _begin(self, over: np.ndarray, info: dict[str, np.ndarray]) -> None:
+        """Note how episodes ended, and begin others there."""
+        seeds: list[int | None] = [None] * self.env.num_envs
+        mask = np.zeros(self.env.num_envs, bool)
+        for e in over:
+            if self.path[e] >= 0:
+                self.ends[int(self.path[e])] = (
+                    float(info["gain"][e]), float(info["score"][e]), float(info["baseline_score"][e]),
+                    float(self.earned[e]), int(info["decisions"][e]),
+                )  # fmt: skip
+            self.path[e] = self.next if self.next < len(self.seeds) else -1
+            seeds[e] = self.seeds[self.next] if self.path[e] >= 0 else self.seeds[0]
+            self.next += self.path[e] >= 0
+            self.earned[e] = 0.0
+            mask[e] = True
+        self.seen, _ = self.env.reset(seed=seeds, options={"reset_mask": mask})
+
+    def outcome(self) -> Episodes:
+        """How the episodes ended, in the order of their seeds."""
+        rows = np.array([self.ends[path] for path in sorted(self.ends)]).reshape(-1, 5)
+        return Episodes(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3], rows[:, 4].astype(int))
+
+
+def play(
+    env: SchedulingVectorEnv,
+    seeds: Sequence[int],
+    decide: Decide,
+    keep: bool = False,
+    most: int = 0,
+    tick: Tick = lambda _done: None,
+) -> tuple[Episodes, Buffer | None, np.ndarray]:
+    """Play an episode for each seed, or `most` decisions if that is above 0.
+
+    Returns how episodes ended, the decisions if they shall be kept, and which episode each environment is still in (-1:
+    none), where `most` has cut them.
+    """
+    players, done = _Players(env, seeds), 0
+    buffer = Buffer(packed(env, players.seen)) if keep else None
+    while players.busy.any() and not 0 < most <= done:
+        seen = packed(env, players.seen)
+        actions, columns = decide(seen)
+        busy, path = players.busy.copy(), players.path.copy()
+        rewards = players.step(actions)
+        if buffer is not None:
+            rows = {name: column[busy] for name, column in (seen | columns).items()}
+            buffer.store(**rows, path=path[busy], action=actions[busy], reward=rewards[busy])
+        done += int(busy.sum())
+        tick(len(players.ends))
+    return players.outcome(), buffer, players.path
+
+
+def collect(
+    env: SchedulingVectorEnv,
+    learner: Learner,
+    seeds: Sequence[int],
+    rng: np.random.Generator,
+    exploration: float,
+    gamma: float,
+    lam: float,
+    most: int = 0,
+    tick: Tick = lambda _done: None,
+) -> tuple[Batch, Episodes]:
+    """Play episodes with the policy as it is, and work out what its decisions were worth."""
+
+    def _decide(seen: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        action, logp, value = learner.act(seen, rng, exploration)
+        return action, {"logp": logp, "value": value}
+
+    episodes, buffer, playing = play(env, seeds, _decide, True, most, tick)
+    assert buffer is not None
+    last: dict[int, float] = {}
+    if (playing >= 0).any():
+        values = learner.values(packed(env, env.seen))
+        last = {int(path): float(values[e]) for e, path in enumerate(playing) if path >= 0}
+    return buffer.finish(last, gamma, lam), episodes
+
+
+def judge(
+    env: SchedulingVectorEnv, learner: Learner, seeds: Sequence[int], tick: Tick = lambda _done: None
+) -> Episodes:
+    """Play episodes with the most likely actions."""
+    return play(env, seeds, lambda seen: (learner.best(seen), {}), tick=tick)[0]
+
+
+def imitation(
+    env: SchedulingVectorEnv, seeds: Sequence[int], with_prior: bool, tick: Tick = lambda _done: None
+) -> dict[str, np.ndarray]:
+    """Packed observations of episodes that the prior policy plays, and its actions."""
+
+    def _decide(seen: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        order = np.where(seen["mask"][:, : env.options.window] == 1, env.prior, 2.0)
+        nothing = np.zeros(env.num_envs, np.float32)
+        return order.argmin(axis=1).astype(np.int32), {"logp": nothing, "value": nothing}
+
+    _, buffer, _ = play(env, seeds, _decide, keep=True, tick=tick)
+    assert buffer is not None
+    kept = {name: buffer.column(name) for name in ("jobs", "cluster", "mask", "prior", "action")}
+    return kept if with_prior else kept | {"prior": kept["prior"][:, :0]}

@@ -1,0 +1,302 @@
+"""A training run, from its settings to its report."""
+
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from berth.commandline import writable_folder, written_whole
+from berth.console import tell
+from berth.errors import ConfigError
+from berth.streams import stream
+from train.checkpoint import BEST, LAST, Checkpoint, find, load, put_weights, save, weights_of
+from train.config import CHANGEABLE, Config, from_settings, read_config, to_settings
+from train.quiet import load_tensorflow
+from train.schedules import exploration_at, rate_at
+
+if TYPE_CHECKING:
+    from train.ppo import Learner
+    from train.rollouts import Episodes
+
+CLONE_RATE = 1e-3
+
+
+def main(cluster: str) -> None:
+    """Train on a cluster as the command line says."""
+    config, flags = read_config(cluster)
+    if config.resume_from:
+        config, checkpoint = resumed(config, flags)
+        folder = checkpoint.path.parent
+        writable_folder("--resume_from", str(folder))
+    else:
+        checkpoint, folder = None, config.folder
+        _make_room(folder)
+    Run(config, folder, checkpoint).go()
+
+
+def resumed(config: Config, flags: dict[str, Any]) -> tuple[Config, Checkpoint]:
+    """The settings of the run to go on with, and where it stopped; raises ConfigError for other settings."""
+    checkpoint = load(find(config.resume_from, "--resume_from"))
+    where = str(checkpoint.path)
+    if "epoch" not in checkpoint.told:
+        raise ConfigError(f"{where}: has weights but no state to go on from; want {LAST} of a run, or --trained_model")
+    before = Config(**from_settings(checkpoint.told["settings"], where))
+    if before.cluster != config.cluster:
+        raise ConfigError(f"{where}: a run on {before.cluster}; this program trains on {config.cluster}")
+    for name in flags:
+        if name not in CHANGEABLE and getattr(config, name) != getattr(before, name):
+            raise ConfigError(
+                f"--{name} {flags[name]}: the run has {getattr(before, name)}; only {', '.join(CHANGEABLE)} may change"
+            )
+    changed = {name: getattr(config, name) for name in CHANGEABLE if name in flags}
+    return dataclasses.replace(before, **changed), checkpoint
+
+
+def _make_room(folder: Path) -> None:
+    """Make the run's folder; one that holds a run already is kept under another name."""
+    if (folder / LAST).exists():
+        number = 1
+        while (kept := folder.with_name(f"{folder.name}.old{number}")).exists():
+            number += 1
+        try:
+            folder.rename(kept)
+        except OSError as trouble:
+            raise ConfigError(f"{folder}: {trouble.strerror}, want a run that can be put aside") from None
+        tell(f"an earlier run of this name is now {kept}; --resume_from goes on with a run")
+    writable_folder("--exp_name", str(folder))
+
+
+class Run:
+    """A run: what it has learned, and how far it is."""
+
+    def __init__(self, config: Config, folder: Path, checkpoint: Checkpoint | None = None) -> None:
+        load_tensorflow(config.seed)
+        from train.logger import EpochLogger
+        from train.rollouts import make_env, shape_of
+        from train.screen import Screen
+
+        self.config, self.folder = config, folder
+        self.epoch, self.interacts, self.seconds = 0, 0, 0.0
+        self.best_gain, self.waited = -np.inf, 0
+        self.env = make_env(
+            config, "train", config.trajs if not config.rollout_steps else config.num_envs, config.residual
+        )
+        self.val_env = make_env(config, "validation", config.val_windows, config.residual)
+        self.learner = make_learner(config, shape_of(self.env))
+        if checkpoint is not None:
+            self._restore(checkpoint)
+        elif config.pre_trained:
+            start_from(self.learner, load(find(config.trained_model, "--trained_model")))
+        self.logger = EpochLogger(folder, to_settings(config), self.epoch)
+        self.screen = Screen(config, self.epoch)
+        self._state = self._snapshot()
+
+    def go(self) -> None:
+        """Reset, collect, update, log; until the epochs are over, or nothing improves."""
+        for note in self.env.source.notes:
+            tell(note)
+        tell(f"{self.folder}: {self.learner.policy.count_params():,} weights in the policy")
+        try:
+            with self.screen:
+                if self.epoch == 0:
+                    self._begin()
+                while not self._is_over():
+                    self._one_epoch()
+        except KeyboardInterrupt:
+            save(self.folder / LAST, *self._state)
+            epoch = self._state[1]["epoch"]
+            tell(f"stopped; {LAST} is as of epoch {epoch}. To go on: --resume_from {self.folder}")
+            sys.exit(130)
+        save(self.folder / LAST, *self._state)
+        self._report()
+
+    def _is_over(self) -> bool:
+        c = self.config
+        enough = 0 < c.total_timesteps <= self.interacts
+        return self.epoch >= c.epochs or enough or 0 < c.early_stopping_patience <= self.waited
+
+    def _begin(self) -> None:
+        """Imitate, if asked for; see what the policy is worth before it learns; leave a first checkpoint."""
+        if self.config.clone:
+            self._clone()
+        self._state = self._snapshot()
+        save(self.folder / LAST, *self._state)
+        self._look({})
+        self._state = self._snapshot()
+        save(self.folder / LAST, *self._state)
+
+    def _one_epoch(self) -> None:
+        """Collect decisions, learn from them, look at the validation windows, and write it all down."""
+        from train.rollouts import collect
+
+        c, epoch, begin = self.config, self.epoch, time.perf_counter()
+        exploration = exploration_at(*c.exploration, epoch)
+        pi_lr, vf_lr = (rate_at(c.lr_schedule, r, epoch, c.lr_decay_epochs, c.lr_warmup_steps) for r in c.rates)
+        count = c.rollout_steps or c.trajs
+        seeds = stream(c.seed, f"windows {epoch}").integers(2**31, size=count).tolist()
+        self.screen.collecting(epoch, c.trajs)
+        batch, episodes = collect(
+            self.env, self.learner, seeds, stream(c.seed, f"actions {epoch}"), exploration, c.gamma, c.lam,
+            c.rollout_steps, self.screen.tick,
+        )  # fmt: skip
+        collected = time.perf_counter()
+        self.screen.updating()
+        told = self.learner.update(batch, stream(c.seed, f"minibatches {epoch}"), pi_lr, vf_lr, exploration)
+        updated = time.perf_counter()
+        self.epoch, self.interacts = epoch + 1, self.interacts + len(batch.action)
+        log = self.logger
+        log.store(Epoch=self.epoch)
+        log_episodes(log, episodes, batch.value)
+        log.store(
+            TotalEnvInteracts=self.interacts, LossPi=told.loss_pi, LossV=told.loss_v, DeltaLossPi=told.delta_loss_pi,
+            DeltaLossV=told.delta_loss_v, Entropy=told.entropy, KL=told.kl, ClipFrac=told.clip_frac,
+            StopIter=told.stop_iter, GradNorm=told.grad_norm, ExplainedVariance=told.explained, LearningRate=pi_lr,
+            ValueLearningRate=vf_lr, Exploration=exploration, CollectTime=collected - begin,
+            UpdateTime=updated - collected,
+        )  # fmt: skip
+        looked: dict[str, float] = dict.fromkeys(("ValGain", "ValScore", "ValBaseline"), float("nan"))
+        if self.epoch % c.val_every == 0 or self.epoch == c.epochs:
+            self._look(looked)
+        self.seconds += time.perf_counter() - begin
+        log.store(**looked, Time=self.seconds)
+        self._state = self._snapshot()
+        self.screen.epoch(log.dump())
+        if self.epoch % c.save_freq == 0:
+            save(self.folder / LAST, *self._state)
+
+    def _look(self, looked: dict[str, float]) -> None:
+        """Play the validation windows; keep the policy if it is the best so far."""
+        from train.rollouts import judge
+
+        self.screen.judging(self.config.val_windows)
+        seeds = stream(0, "validation windows").integers(2**31, size=self.config.val_windows).tolist()
+        episodes = judge(self.val_env, self.learner, seeds, self.screen.tick)
+        gain = float(episodes.gain.mean())
+        looked |= {
+            "ValGain": gain, "ValScore": float(episodes.agent.mean()), "ValBaseline": float(episodes.baseline.mean()),
+        }  # fmt: skip
+        self.waited = 0 if gain > self.best_gain + self.config.early_stopping_threshold else self.waited + 1
+        if gain > self.best_gain:
+            self.best_gain = gain
+            arrays = weights_of(self.learner.policy.variables, "pi") | weights_of(self.learner.value.variables, "vf")
+            save(self.folder / BEST, arrays, self._about() | {"val_gain": gain, "val_epoch": self.epoch})
+
+    def _report(self) -> None:
+        """Play test windows with the best policy, once; print and keep what came of it."""
+        from train.rollouts import judge, make_env
+
+        best = load(self.folder / BEST)
+        start_from(self.learner, best)
+        c = self.config
+        outcome: dict[str, Any] = {"VAL": {"gain": best.told["val_gain"], "epoch": best.told["val_epoch"]}}
+        gain, epoch = best.told["val_gain"], best.told["val_epoch"]
+        tell(f"VAL     gain {gain:+.4f} on {c.val_windows} windows of the validation split (the best: epoch {epoch})")
+        if c.report_windows:
+            with self.screen:
+                self.screen.judging(c.report_windows)
+                seeds = stream(0, "report windows").integers(2**31, size=c.report_windows).tolist()
+                env = make_env(c, "test", c.report_windows, c.residual)
+                episodes = judge(env, self.learner, seeds, self.screen.tick)
+            half = 1.96 * float(episodes.gain.std(ddof=1)) / len(seeds) ** 0.5 if len(seeds) > 1 else float("nan")
+            agent, base, gain = (float(x.mean()) for x in (episodes.agent, episodes.baseline, episodes.gain))
+            outcome["REPORT"] = {
+                "gain": gain,
+                "half_interval": half,
+                "agent": agent,
+                "baseline": base,
+                "windows": len(seeds),
+            }
+            name = self.env.source.stage.workload.trace.name
+            tell(
+                f"REPORT  gain {gain:+.4f} ± {half:.4f}, {c.score_type} {agent:,.2f} against {base:,.2f} of "
+                f"{c.sched_algo} ({c.discipline}), {len(seeds)} windows of the test split of {name}"
+            )
+        with written_whole(self.folder / "report.json") as begun:
+            begun.write_text(json.dumps(outcome, indent=1) + "\n")
+        tell(f"{self.folder}: {BEST}, {LAST}, progress.txt, curve.csv, report.json, config.json, TensorBoard's events")
+
+    def _clone(self) -> None:
+        """Learn to take the actions of a policy."""
+        from train.rollouts import imitation, make_env
+
+        c = self.config
+        self.screen.collecting(-1, c.trajs)
+        env = make_env(c, "train", c.trajs, c.clone)
+        seeds = stream(c.seed, "windows to clone").integers(2**31, size=c.trajs).tolist()
+        decisions = imitation(env, seeds, bool(c.residual), self.screen.tick)
+        rng = stream(c.seed, "minibatches to clone")
+        loss = float("nan")
+        for _ in range(c.clone_epochs):
+            parts = np.array_split(rng.permutation(len(decisions["action"])), max(1, len(decisions["action"]) // 1024))
+            losses = []
+            for part in parts:
+                seen = {name: column[part] for name, column in decisions.items() if name != "action"}
+                losses.append(self.learner.imitate(seen, decisions["action"][part], CLONE_RATE))
+            loss = float(np.mean(losses))
+        count = len(decisions["action"])
+        tell(f"imitated {c.clone}: {count:,} decisions, taken with probability {np.exp(-loss):.3f} (geometric mean)")
+
+    def _about(self) -> dict[str, Any]:
+        scale = self.learner.scale
+        return {"settings": to_settings(self.config), "scale": [scale.mean, scale.variance, scale.count]}
+
+    def _snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """All that a run is gone on from: weights, optimisers, normalisation, counters; random streams have names."""
+        arrays: dict[str, np.ndarray] = {}
+        for name, variables in _parts(self.learner).items():
+            arrays |= {key: array.copy() for key, array in weights_of(variables, name).items()}
+        told = {
+            "epoch": self.epoch, "interacts": self.interacts, "seconds": self.seconds, "waited": self.waited,
+            "best_gain": self.best_gain if np.isfinite(self.best_gain) else None,
+        }  # fmt: skip
+        return arrays, self._about() | told
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        for name, variables in _parts(self.learner).items():
+            put_weights(variables, checkpoint, name)
+        told = checkpoint.told
+        self.learner.set_scale(told["scale"])
+        self.epoch, self.interacts, self.seconds = told["epoch"], told["interacts"], told["seconds"]
+        self.waited = told["waited"]
+        self.best_gain = -np.inf if told["best_gain"] is None else told["best_gain"]
+
+
+def _parts(learner: "Learner") -> dict[str, list[Any]]:
+    """All variables that change in a run, by name."""
+    return {
+        "pi": learner.policy.variables, "vf": learner.value.variables, "pi_optimizer": learner.pi_optimizer.variables,
+        "vf_optimizer": learner.vf_optimizer.variables,
+    }  # fmt: skip
+
+
+def make_learner(config: Config, shape: Any) -> "Learner":
+    """The networks that settings ask for."""
+    from train.networks import Design
+    from train.ppo import Learner, Rules
+
+    rules = Rules(**{name: getattr(config, name) for name in Rules._fields})
+    hidden = tuple(int(width) for width in config.hidden)
+    return Learner(config.architecture, Design(shape, hidden, bool(config.residual), config.seed), rules)
+
+
+def start_from(learner: "Learner", checkpoint: Checkpoint) -> None:
+    """Give networks the weights of a checkpoint."""
+    put_weights(learner.policy.variables, checkpoint, "pi")
+    put_weights(learner.value.variables, checkpoint, "vf")
+    learner.set_scale(checkpoint.told["scale"])
+
+
+def log_episodes(log: Any, episodes: "Episodes", values: np.ndarray) -> None:
+    """Log how an epoch's episodes ended, as far as any did."""
+    if len(episodes.gain):
+        log.store_many("EpRet", episodes.earned)
+        log.store(EpLen=float(episodes.decisions.mean()))
+    else:
+        log.store(**dict.fromkeys(("AverageEpRet", "StdEpRet", "MaxEpRet", "MinEpRet", "EpLen"), float("nan")))
+    log.store_many("VVals", values)
+    mean = (float(x.mean()) if len(x) else float("nan") for x in (episodes.agent, episodes.baseline))
+    log.store(**dict(zip(("AgentScore", "BaselineScore"), mean, strict=True)), Episodes=len(episodes.gain))
