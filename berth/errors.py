@@ -17,5 +17,9 @@ class ConfigError(BerthError):
     """Options that are unknown, contradict each other, or need something that is not there."""
 
 
+class NothingFits(ConfigError):
+    """A workload of which no job can ever run on its cluster."""
+
+
 class SimulationError(BerthError):
     """A simulation that was asked for something impossible."""

@@ -23,7 +23,7 @@ SPLITS = ("train", "validation", "test", "all")
 ACTION_MODES = ("reserve", "fit")
 INVALID_ACTIONS = ("replace", "raise")
 
-MOST_SLOTS, MOST = 100_000, 10**12
+MOST_SLOTS, MOST_FRESH, MOST = 100_000, 100_000, 10**12
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,9 @@ class Options:
             object.__setattr__(self, field.name, _read(field, getattr(self, field.name)))
         for name, low in _LEAST.items():
             value = getattr(self, name)
-            if value is not None and not low <= value <= MOST:
-                raise ConfigError(f"{name} {value}: want a number from {low} to {MOST:,}")
-        if self.window > MOST_SLOTS:
-            raise ConfigError(f"window {self.window}: want at most {MOST_SLOTS:,} slots")
+            most = {"window": MOST_SLOTS, "load": 1000}.get(name, MOST)
+            if value is not None and not low <= value <= most:
+                raise ConfigError(f"{name} {value}: want a number from {low} to {most:,}")
         if not (self.train_share > 0 and self.validation_share > 0 and self.train_share + self.validation_share < 1):
             raise ConfigError(
                 f"train_share {self.train_share:g} and validation_share {self.validation_share:g}: want numbers > 0 "
@@ -95,6 +94,8 @@ class Options:
         if self.action_mode == "fit" and self.backfil:
             raise ConfigError("backfil does nothing with action_mode fit, where every job that fits can be chosen")
         if self.is_fresh:
+            if self.seq_len > MOST_FRESH:
+                raise ConfigError(f"seq_len {self.seq_len:,}: want at most {MOST_FRESH:,} fresh jobs in an episode")
             for field in dataclasses.fields(self):
                 value = getattr(self, field.name)
                 if field.name in _OF_TRACES and value != field.default:

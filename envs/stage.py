@@ -12,7 +12,7 @@ import numpy as np
 
 from allocation.choice import Allocation
 from berth.compiled import is_compiled, records
-from berth.errors import ConfigError, TraceError
+from berth.errors import ConfigError, NothingFits, TraceError
 from berth.streams import stream
 from envs.clusters import CLUSTERS, find_cluster
 from envs.knowledge import similar_jobs
@@ -164,7 +164,8 @@ class Fresh:
 
     def _load(self) -> float:
         """The offered load of episodes like these: all their work, over all their time."""
-        made = [self._made(self.jobs, seed) for seed in range(max(8, SAMPLED // self.jobs))]
+        jobs = max(self.jobs, LEAD)
+        made = [self._made(jobs, seed) for seed in range(max(8, SAMPLED // jobs) if jobs <= SAMPLED else 2)]
         work = sum(float(np.dot(one.trace.run_time, one.trace.gpus)) for one in made)
         span = sum(float(one.trace.submit[-1] - one.trace.submit[0]) for one in made)
         return work / (int(made[0].nodes.capacity.sum()) * max(span, 1.0))
@@ -176,11 +177,19 @@ class Fresh:
         return stage, len(stage.roster) - self.options.seq_len
 
     def _stage(self, seed: int) -> Stage:
-        """Jobs of one episode, replayed; more are made where some can never fit."""
+        """Jobs of one episode, replayed; more are made where some can never fit, as far as that is sensible."""
         jobs = self.jobs
-        while len(made := self._made(jobs, seed)) < self.jobs:
+        while True:
+            try:
+                made = self._made(jobs, seed)
+                if len(made) >= self.jobs:
+                    return set_stage(made, self.options)
+            except NothingFits:
+                if jobs >= 1000 * self.jobs:
+                    raise
+            if jobs >= 1000 * self.jobs:
+                raise NothingFits(f"of {jobs:,} fresh jobs only {len(made):,} fit the cluster; want larger pools")
             jobs *= 2
-        return set_stage(made, self.options)
 
     def _made(self, jobs: int, seed: int) -> Workload:
         shape: Shape = dataclasses.replace(self.shape, burst_size=min(self.shape.burst_size, float(jobs)))

@@ -37,7 +37,10 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, int | np.integer) or not 1 <= num_envs <= MOST_ENVS:
             raise ConfigError(f"num_envs {num_envs}: want a whole number from 1 to {MOST_ENVS:,}")
-        options.pop("render_mode", None)
+        if options.pop("render_mode", None) is not None:
+            raise ConfigError("render_mode: many environments at once are not drawn; want none, or gymnasium.make")
+        if not isinstance(copy, bool):
+            raise ConfigError(f"copy {copy!r}: want True or False")
         self.num_envs = int(num_envs)
         self.copy = copy
         try:
@@ -165,9 +168,9 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
 
     def _begin(self, who: np.ndarray, asked: Any = None) -> None:
         """Begin episodes in some environments, all at once."""
-        if np.ndim(asked) > 1 or (np.ndim(asked) == 1 and len(asked) != self.num_envs):
+        firsts: Any = asked if isinstance(asked, list | tuple | np.ndarray) else [asked] * self.num_envs
+        if len(firsts) != self.num_envs:
             raise ConfigError(f"first {asked}: want one, or {self.num_envs}")
-        firsts = np.broadcast_to(np.asarray(asked, object), self.num_envs)
         drawn = []
         for e in who:
             rng = self._generators[e]
@@ -203,6 +206,9 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
             return [int(seed) + e for e in range(self.num_envs)]
         if not isinstance(seed, list | tuple | np.ndarray) or len(seed) != self.num_envs:
             raise ConfigError(f"seed {seed!r}: want one, or a list of {self.num_envs}")
+        for one in seed:
+            if one is not None and (isinstance(one, bool) or not isinstance(one, int | np.integer)):
+                raise ConfigError(f"seed {one!r}: want a whole number, or None")
         return [None if one is None else int(one) for one in seed]
 
     def _masked(self, mask: Any) -> np.ndarray:

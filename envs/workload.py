@@ -8,7 +8,7 @@ import numpy as np
 
 from allocation.placers import ever_fits, placer
 from berth.commandline import nearest
-from berth.errors import ClusterError, ConfigError
+from berth.errors import ClusterError, ConfigError, NothingFits
 from berth.streams import stream
 from envs.clusters import pool_names
 from envs.sim.cluster import Cluster, Nodes, Pool, node_arrays
@@ -54,7 +54,7 @@ def prepare(
     unfit = tuple(str(job) for job in trace.job_id[~can])
     if not can.any():
         least, most = int(trace.gpus.min()), int(nodes.pool_gpus.max())
-        raise ConfigError(
+        raise NothingFits(
             f"{trace.name}: no job fits its pool of {cluster.name} {topology}: the smallest asks for {least:,} GPUs, "
             f"the largest pool has {most:,}; want smaller jobs or larger pools"
         )

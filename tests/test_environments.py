@@ -711,3 +711,37 @@ def test_real_traces(name, real):
         for feature in ("wait", "gpus", "run_time", "demand", "predicted", "by_user", "by_size", "spread"):
             assert most[[f.name for f in JOB_FEATURES].index(feature)] < 1.0, feature
         assert set(play(env, choose=first_valid)[0]) == {0.0}
+
+
+def test_fresh_jobs_that_hardly_ever_fit_are_made_until_enough_do(tmp_path):
+    tiny = tmp_path / "tiny.toml"
+    tiny.write_text('[[pools]]\nname="a"\nnodes=[{count=1,gpus=1}]\n')
+    env = gymnasium.make("Philly-v0", preset="large_jobs", cluster=str(tiny), seq_len=4, warm_start=False)
+    for seed in range(60):
+        seen, _ = env.reset(seed=seed)
+        assert seen["mask"].any()
+
+
+def test_fresh_episodes_have_a_greatest_length():
+    with pytest.raises(ConfigError, match=r"seq_len 1,000,000: want at most 100,000"):
+        gymnasium.make("Philly-v0", preset="synthetic", seq_len=10**6)
+
+
+def test_ways_under_consolidate_are_nodes_with_room():
+    env = gymnasium.make("Philly-v0", allocation="consolidate", action_mode="fit", split="test", seq_len=64).unwrapped
+    rng = np.random.default_rng(0)
+    checked = 0
+    seen, _ = env.reset(seed=0)
+    for _ in range(400):
+        view = env.snapshot()
+        where = {int(job): i for i, job in enumerate(view.job)}
+        for slot, job in enumerate(env.episode.window_jobs()):
+            gpus = view.gpus[where[int(job)]]
+            if gpus <= 8 and seen["jobs"][slot, 8]:
+                room = int((view.free >= gpus).sum())
+                assert seen["jobs"][slot, 7] == pytest.approx(np.log1p(room) / np.log1p(len(view.free)), abs=1e-4)
+                checked += 1
+        seen, _, terminated, _, _ = env.step(int(rng.choice(np.flatnonzero(seen["mask"]))))
+        if terminated:
+            seen, _ = env.reset()
+    assert checked > 100

@@ -50,9 +50,8 @@ def test_the_buffer_keeps_paths_apart_and_grows():
     buffer = Buffer(like, room=3)
     rewards, values = rng.normal(size=(9, 2)), rng.normal(size=(9, 2)).astype(np.float32)
     for t in range(9):
-        buffer.store(**like, path=np.array([0, 1]), action=np.array([t, 10 + t]), logp=values[t], value=values[t],
-                     reward=rewards[t])  # fmt: skip
-    batch = buffer.finish({1: 2.5}, 0.9, 0.8)
+        buffer.store(**like, path=np.array([0, 1]), action=np.array([t, 10 + t]), reward=rewards[t])
+    batch = buffer.finish(values.ravel(), values.ravel(), {1: 2.5}, 0.9, 0.8)
     for path, last in ((0, 0.0), (1, 2.5)):
         mine = batch.action // 10 == path
         assert batch.action[mine].tolist() == [10 * path + t for t in range(9)]
@@ -177,11 +176,11 @@ def taught(seed, accumulate=1, minibatch=128):
     learner = Learner("kernel", Design(SHAPE, (16, 8), False, seed), rules)
     for _ in range(25):
         jobs, seen = bandit(rng, 1024)
-        action, logp, value = learner.act(seen, rng, 0.0)
+        action = learner.act(seen, rng, 0.0)
         reward = jobs[np.arange(1024), action, 0]
         buffer = Buffer(seen, 1024)
-        buffer.store(**seen, path=np.arange(1024), action=action, logp=logp, value=value, reward=reward)
-        learner.update(buffer.finish({}, 1.0, 0.97), rng, 3e-3, 3e-3, 0.0)
+        buffer.store(**seen, path=np.arange(1024), action=action, reward=reward)
+        learner.update(buffer.finish(*learner.assess(seen, action, 0.0), {}, 1.0, 0.97), rng, 3e-3, 3e-3, 0.0)
     return learner
 
 
@@ -209,12 +208,11 @@ def test_gradients_of_minibatches_add_up():
     for minibatch, accumulate in ((64, 1), (16, 4)):
         rules = RULES._replace(minibatch=minibatch, accumulate=accumulate, train_iters=1, max_grad_norm=0.0)
         learner = Learner("kernel", Design(SHAPE, (8, 4), False, 0), rules)
-        action, logp, value = learner.act(seen, np.random.default_rng(2), 0.0)
+        action = learner.act(seen, np.random.default_rng(2), 0.0)
         buffer = Buffer(seen, 64)
-        buffer.store(
-            **seen, path=np.arange(64), action=action, logp=logp, value=value, reward=jobs[np.arange(64), action, 0]
-        )
-        learner.update(buffer.finish({}, 1.0, 0.97), np.random.default_rng(3), 1e-3, 1e-3, 0.0)
+        buffer.store(**seen, path=np.arange(64), action=action, reward=jobs[np.arange(64), action, 0])
+        batch = buffer.finish(*learner.assess(seen, action, 0.0), {}, 1.0, 0.97)
+        learner.update(batch, np.random.default_rng(3), 1e-3, 1e-3, 0.0)
         weights.append(learner.policy.get_weights())
     for a, b in zip(*weights, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)  # Adam makes steps of 1e-3, also of a gradient that is only noise
@@ -226,7 +224,8 @@ def test_actions_are_drawn_by_their_probabilities(seed):
     learner = Learner("kernel", Design(SHAPE, (4,), False, 0), RULES)
     _, seen = bandit(np.random.default_rng(seed), 1)
     many = {name: np.repeat(column, 4000, axis=0) for name, column in seen.items()}
-    action, logp, _ = learner.act(many, np.random.default_rng(seed), 0.0)
+    action = learner.act(many, np.random.default_rng(seed), 0.0)
+    logp, _ = learner.assess(many, action, 0.0)
     for a in np.unique(action):
         share = np.mean(action == a)
         assert share == pytest.approx(np.exp(logp[action == a][0]), abs=0.06)

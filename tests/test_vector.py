@@ -218,3 +218,19 @@ def test_gymnasiums_wrappers_run():
         told += [info["episode"] for info in infos if "episode" in info]
     assert len(told) > 4
     assert all(entry["l"] > 0 for entry in told)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"options": {"first": [1, [2, 3], 4]}}, {"seed": [1, "x", 2]}, {"seed": [1, 1.9, 2]}, {"seed": [1, True, 2]}],
+)
+def test_seeds_and_windows_that_are_none_are_told(wrong):
+    many = gymnasium.make_vec("Philly-v0", num_envs=3, seq_len=30)
+    with pytest.raises(ConfigError, match="want"):
+        many.reset(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"copy": "no"}, {"copy": None}, {"render_mode": "human"}])
+def test_what_many_environments_cannot_do_is_told(wrong):
+    with pytest.raises(ConfigError, match="want"):
+        gymnasium.make_vec("Philly-v0", num_envs=2, seq_len=30, **wrong)

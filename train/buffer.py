@@ -48,8 +48,7 @@ class Buffer:
     """Room for the decisions of an epoch, which grows as they come."""
 
     def __init__(self, like: dict[str, np.ndarray], room: int = 16_384) -> None:
-        kinds = {"path": np.zeros((), np.int32), "action": np.zeros((), np.int32), "logp": np.zeros((), np.float32),
-                 "value": np.zeros((), np.float32), "reward": np.zeros((), np.float64)}  # fmt: skip
+        kinds = {"path": np.zeros((), np.int32), "action": np.zeros((), np.int32), "reward": np.zeros((), np.float64)}
         self.count = 0
         self._bufs = {
             name: np.empty((room, *one.shape), one.dtype)
@@ -74,14 +73,22 @@ class Buffer:
         """One column, as far as it is filled."""
         return self._bufs[name][: self.count]
 
-    def finish(self, last: dict[int, float], gamma: float, lam: float) -> Batch:
-        """Work out advantages, path by path; `last` has the value of where a path was cut, if it was."""
-        path, value, reward = self.column("path"), self.column("value"), self.column("reward")
+    def observed(self) -> dict[str, np.ndarray]:
+        """The observations, packed."""
+        return {name: self.column(name) for name in ("jobs", "cluster", "mask", "prior")}
+
+    def finish(self, logp: np.ndarray, value: np.ndarray, last: dict[int, float], gamma: float, lam: float) -> Batch:
+        """Work out advantages, path by path, from what was expected (decisions,).
+
+        `last` has the value of where a path was cut, if it was.
+        """
+        path, reward = self.column("path"), self.column("reward")
         advantage = np.zeros(self.count, np.float32)
         order = np.argsort(path, kind="stable")
         borders = np.flatnonzero(np.diff(path[order])) + 1
         for steps in np.split(order, borders) if self.count else ():
             end = last.get(int(path[steps[0]]), 0.0)
             advantage[steps] = advantages(reward[steps], value[steps].astype(float), end, gamma, lam)
-        observed = {name: self.column(name) for name in ("jobs", "cluster", "mask", "prior", "action", "logp", "value")}
-        return Batch(**observed, advantage=advantage, target=advantage + value)
+        action = self.column("action")
+        return Batch(**self.observed(), action=action, logp=logp, value=value, advantage=advantage,
+                     target=advantage + value)  # fmt: skip

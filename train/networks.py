@@ -89,7 +89,7 @@ def _judging(design: Design, seeds: Iterator[int], policy: bool, mix: Callable[[
     context = _dense(design.hidden[0], seeds, None)(cluster)
     tokens = mix(jobs, cluster, shown)
     tokens = ops.relu(_dense(design.hidden[0], seeds, None)(tokens) + context[:, None, :])
-    for width in design.hidden[1:]:
+    for width in design.hidden[1:] if policy else ():  # one layer is enough where all jobs are pooled
         tokens = _dense(width, seeds)(tokens)
     around = ops.concatenate([_pooled(tokens, shown), ops.relu(context)], axis=-1)
     if not policy:

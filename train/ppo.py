@@ -50,6 +50,10 @@ def clip_loss(logp: Any, logp_old: Any, advantage: Any, clip_ratio: float) -> tu
     return loss, tf.reduce_mean(ratio - 1.0 - change), outside
 
 
+CHUNK = 1024
+"""Decisions that are assessed at a time."""
+
+
 class Rules(NamedTuple):
     """How an update goes; the fields of the same names of train/config.py."""
 
@@ -112,8 +116,8 @@ class Learner:
         self.scale = Scale()
         self._sums = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
         self._act = tf.function(self._act_plain, reduce_retracing=True)
+        self._assess = tf.function(self._assess_plain, reduce_retracing=True)
         self._best = tf.function(self._best_plain, reduce_retracing=True)
-        self._values = tf.function(self._values_plain, reduce_retracing=True)
         self._gather = tf.function(self._gather_plain, reduce_retracing=True)
         self._apply = tf.function(self._apply_plain)
         self._imitate = tf.function(self._imitate_plain, reduce_retracing=True)
@@ -122,27 +126,28 @@ class Learner:
     def _variables(self) -> list[Any]:
         return [v.value for v in (*self.policy.trainable_variables, *self.value.trainable_variables)]
 
-    def act(
-        self, seen: dict[str, np.ndarray], rng: np.random.Generator, exploration: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Draw actions for packed observations; returns actions, logarithms of their probabilities, expected values."""
-        noise = rng.gumbel(size=seen["mask"].shape).astype(np.float32)
-        action, logp, value = self._act(*_tensors(seen), tf.constant(noise), tf.constant(exploration, tf.float32))
-        return (
-            action.numpy(),
-            logp.numpy(),
-            value.numpy() * np.float32(self.scale.deviation) + np.float32(self.scale.mean),
-        )
+    def act(self, seen: dict[str, np.ndarray], rng: np.random.Generator, exploration: float) -> np.ndarray:
+        """Draw actions for packed observations."""
+        noise = -np.log(rng.standard_exponential(seen["mask"].shape, np.float32))  # Gumbel's distribution
+        actions: np.ndarray = self._act(*_tensors(seen), noise, np.float32(exploration)).numpy()
+        return actions
+
+    def assess(
+        self, seen: dict[str, np.ndarray], action: np.ndarray, exploration: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Logarithms of the probabilities of actions (decisions,), and the values expected, as the networks are now."""
+        found = [
+            self._assess(*_tensors({name: column[at : at + CHUNK] for name, column in seen.items()}),
+                         action[at : at + CHUNK], np.float32(exploration))
+            for at in range(0, len(action), CHUNK)
+        ]  # fmt: skip
+        logp, value = (np.concatenate([part[i].numpy() for part in found]) for i in range(2))
+        return logp, value * np.float32(self.scale.deviation) + np.float32(self.scale.mean)
 
     def best(self, seen: dict[str, np.ndarray]) -> np.ndarray:
         """The most likely actions for packed observations."""
         actions: np.ndarray = self._best(*_tensors(seen)).numpy()
         return actions
-
-    def values(self, seen: dict[str, np.ndarray]) -> np.ndarray:
-        """The expected values of packed observations."""
-        found: np.ndarray = self._values(*_tensors(seen)).numpy()
-        return found * self.scale.deviation + self.scale.mean
 
     def update(self, batch: Batch, rng: np.random.Generator, pi_lr: float, vf_lr: float, exploration: float) -> Told:
         """Learn from the decisions of an epoch: passes over them in minibatches, until the policy has moved enough."""
@@ -203,22 +208,20 @@ class Learner:
             unpacked[2] = tf.zeros((tf.shape(jobs)[0], self.design.shape.window))
         return unpacked[0], unpacked[1], unpacked[2]
 
-    def _act_plain(
-        self, jobs: Any, cluster: Any, mask: Any, prior: Any, noise: Any, exploration: Any
-    ) -> tuple[Any, Any, Any]:
+    def _act_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any, noise: Any, exploration: Any) -> Any:
+        logp = log_probabilities(self.policy(self._inputs(jobs, cluster, prior)), mask, exploration)
+        return tf.argmax(logp + noise, axis=-1, output_type=tf.int32)  # the greatest of ln p + noise: drawn by p
+
+    def _assess_plain(
+        self, jobs: Any, cluster: Any, mask: Any, prior: Any, action: Any, exploration: Any
+    ) -> tuple[Any, Any]:
         inputs = self._inputs(jobs, cluster, prior)
         logp = log_probabilities(self.policy(inputs), mask, exploration)
-        action = tf.argmax(
-            logp + noise, axis=-1, output_type=tf.int32
-        )  # the greatest of ln p + Gumbel noise: drawn by p
-        return action, tf.gather(logp, action, axis=1, batch_dims=1), self.value(inputs)
+        return tf.gather(logp, action, axis=1, batch_dims=1), self.value(inputs)
 
     def _best_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any) -> Any:
         logits = self.policy(self._inputs(jobs, cluster, prior))
         return tf.argmax(tf.where(tf.cast(mask, tf.bool), logits, MASKED), axis=-1, output_type=tf.int32)
-
-    def _values_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any) -> Any:
-        return self.value(self._inputs(jobs, cluster, prior))
 
     def _gather_plain(
         self, jobs: Any, cluster: Any, mask: Any, prior: Any, action: Any, logp_old: Any, advantage: Any, target: Any,

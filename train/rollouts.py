@@ -48,8 +48,8 @@ def packed(env: SchedulingVectorEnv, seen: dict[str, np.ndarray]) -> dict[str, n
     }
 
 
-Decide = Callable[[dict[str, np.ndarray]], tuple[np.ndarray, dict[str, np.ndarray]]]
-"""Packed observations -> actions, and columns to keep with them."""
+Decide = Callable[[dict[str, np.ndarray]], np.ndarray]
+"""Packed observations -> actions."""
 
 Tick = Callable[[int], None]
 """Told how many episodes have ended."""
@@ -122,12 +122,12 @@ def play(
     buffer = Buffer(packed(env, players.seen)) if keep else None
     while players.busy.any() and not 0 < most <= done:
         seen = packed(env, players.seen)
-        actions, columns = decide(seen)
+        actions = decide(seen)
         busy, path = players.busy.copy(), players.path.copy()
         rewards = players.step(actions)
         if buffer is not None:
-            rows = {name: column[busy] for name, column in (seen | columns).items()}
-            buffer.store(**rows, path=path[busy], action=actions[busy], reward=rewards[busy])
+            rows = seen | {"path": path, "action": actions, "reward": rewards}
+            buffer.store(**(rows if busy.all() else {name: column[busy] for name, column in rows.items()}))
         done += int(busy.sum())
         tick(len(players.ends))
     return players.outcome(), buffer, players.path
@@ -145,25 +145,21 @@ def collect(
     tick: Tick = lambda _done: None,
 ) -> tuple[Batch, Episodes]:
     """Play episodes with the policy as it is, and work out what its decisions were worth."""
-
-    def _decide(seen: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        action, logp, value = learner.act(seen, rng, exploration)
-        return action, {"logp": logp, "value": value}
-
-    episodes, buffer, playing = play(env, seeds, _decide, True, most, tick)
+    episodes, buffer, playing = play(env, seeds, lambda seen: learner.act(seen, rng, exploration), True, most, tick)
     assert buffer is not None
+    logp, value = learner.assess(buffer.observed(), buffer.column("action"), exploration)
     last: dict[int, float] = {}
     if (playing >= 0).any():
-        values = learner.values(packed(env, env.seen))
+        _, values = learner.assess(packed(env, env.seen), np.zeros(env.num_envs, np.int32), exploration)
         last = {int(path): float(values[e]) for e, path in enumerate(playing) if path >= 0}
-    return buffer.finish(last, gamma, lam), episodes
+    return buffer.finish(logp, value, last, gamma, lam), episodes
 
 
 def judge(
     env: SchedulingVectorEnv, learner: Learner, seeds: Sequence[int], tick: Tick = lambda _done: None
 ) -> Episodes:
     """Play episodes with the most likely actions."""
-    return play(env, seeds, lambda seen: (learner.best(seen), {}), tick=tick)[0]
+    return play(env, seeds, learner.best, tick=tick)[0]
 
 
 def imitation(
@@ -171,10 +167,9 @@ def imitation(
 ) -> dict[str, np.ndarray]:
     """Packed observations of episodes that the prior policy plays, and its actions."""
 
-    def _decide(seen: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    def _decide(seen: dict[str, np.ndarray]) -> np.ndarray:
         order = np.where(seen["mask"][:, : env.options.window] == 1, env.prior, 2.0)
-        nothing = np.zeros(env.num_envs, np.float32)
-        return order.argmin(axis=1).astype(np.int32), {"logp": nothing, "value": nothing}
+        return order.argmin(axis=1).astype(np.int32)
 
     _, buffer, _ = play(env, seeds, _decide, keep=True, tick=tick)
     assert buffer is not None

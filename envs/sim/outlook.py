@@ -4,6 +4,7 @@ import numpy as np
 
 from allocation.orders import DEFRAG, partly_change
 from allocation.outlined import placing
+from allocation.placers import CONSOLIDATE
 from allocation.tiers import largest
 from berth.compiled import inlined, njit
 from envs.sim.partly import MOST_SPARE, least_change
@@ -144,6 +145,9 @@ def _look_at_size(
     least = 1
     if episode[0].tiered:
         least = max(1, gpus - largest(counts, fewest - 1 if first_tier else fewest))
+    elif sim[0].placer == CONSOLIDATE:  # whole nodes, and one with room for the rest
+        least = gpus if gpus <= looks[p].widest else gpus % looks[p].widest
+        least = least if least > 0 else looks[p].widest
     ways = 0
     for f in range(least, len(counts)):
         ways += counts[f]
