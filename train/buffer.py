@@ -8,6 +8,9 @@ from scipy.signal import lfilter
 STEPS = 65535
 """Into how many steps the numbers of an observation, all in [0, 1], are divided to be kept."""
 
+ROOM = 131_072
+"""Decisions for which there is room at first; memory is used as it is written to."""
+
 
 def pack(numbers: np.ndarray) -> np.ndarray:
     """Numbers in [0, 1] as whole numbers of two bytes; the networks see what comes of it, also when they act."""
@@ -47,7 +50,7 @@ class Batch(NamedTuple):
 class Buffer:
     """Room for the decisions of an epoch, which grows as they come."""
 
-    def __init__(self, like: dict[str, np.ndarray], room: int = 16_384) -> None:
+    def __init__(self, like: dict[str, np.ndarray], room: int = ROOM) -> None:
         kinds = {"path": np.zeros((), np.int32), "action": np.zeros((), np.int32), "reward": np.zeros((), np.float64)}
         self.count = 0
         self._bufs = {

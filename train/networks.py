@@ -75,11 +75,9 @@ def _with_prior(design: Design, logits: Any, wait: Any, prior: Any) -> Any:
 
 
 def _pooled(tokens: Any, shown: Any) -> Any:
-    """Mean and greatest values of the tokens of the slots that hold a job."""
+    """The mean of the tokens of the slots that hold a job."""
     count = ops.maximum(ops.sum(shown, axis=1), 1.0)
-    mean = ops.sum(tokens * shown, axis=1) / count
-    most = ops.max(tokens * shown - (1.0 - shown) * 1e3, axis=1)
-    return ops.concatenate([mean, ops.maximum(most, -1.0)], axis=-1)
+    return ops.matmul(ops.transpose(shown, (0, 2, 1)), tokens)[:, 0] / count
 
 
 def _judging(design: Design, seeds: Iterator[int], policy: bool, mix: Callable[[Any, Any, Any], Any]) -> keras.Model:

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from envs.observation import JOB_FEATURES
 from train.buffer import STEPS, Batch
 from train.networks import Design, build
 
@@ -115,12 +116,25 @@ class Learner:
         self.vf_optimizer.build(self.value.trainable_variables)
         self.scale = Scale()
         self._sums = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
-        self._act = tf.function(self._act_plain, reduce_retracing=True)
-        self._assess = tf.function(self._assess_plain, reduce_retracing=True)
-        self._best = tf.function(self._best_plain, reduce_retracing=True)
-        self._gather = tf.function(self._gather_plain, reduce_retracing=True)
-        self._apply = tf.function(self._apply_plain)
-        self._imitate = tf.function(self._imitate_plain, reduce_retracing=True)
+        actions, number = tf.TensorSpec([None, design.shape.actions], tf.float32), tf.TensorSpec([], tf.float32)
+        whole, real = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.float32)
+        self._act = self._compiled(self._act_plain, actions, number)
+        self._assess = self._compiled(self._assess_plain, whole, number)
+        self._best = self._compiled(self._best_plain)
+        self._gather = self._compiled(self._gather_plain, whole, real, real, real, number)
+        self._imitate = self._compiled(self._imitate_plain, whole)
+        self._apply = tf.function(self._apply_plain, [number]).get_concrete_function()
+
+    def _compiled(self, function: Any, *more: Any) -> Any:
+        """A function of packed observations, compiled once for batches of any size."""
+        shape = self.design.shape
+        seen = (
+            tf.TensorSpec([None, shape.window, len(JOB_FEATURES)], tf.uint16),
+            tf.TensorSpec([None, shape.cluster], tf.uint16),
+            tf.TensorSpec([None, shape.actions], tf.int8),
+            tf.TensorSpec([None, shape.window if self.design.residual else 0], tf.uint16),
+        )
+        return tf.function(function, [*seen, *more]).get_concrete_function()
 
     @property
     def _variables(self) -> list[Any]:
@@ -128,8 +142,8 @@ class Learner:
 
     def act(self, seen: dict[str, np.ndarray], rng: np.random.Generator, exploration: float) -> np.ndarray:
         """Draw actions for packed observations."""
-        noise = -np.log(rng.standard_exponential(seen["mask"].shape, np.float32))  # Gumbel's distribution
-        actions: np.ndarray = self._act(*_tensors(seen), noise, np.float32(exploration)).numpy()
+        noise = -np.log(np.maximum(rng.standard_exponential(seen["mask"].shape, np.float32), 1e-30))  # Gumbel's
+        actions: np.ndarray = self._act(*_tensors(seen, noise, np.float32(exploration))).numpy()
         return actions
 
     def assess(
@@ -137,8 +151,8 @@ class Learner:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Logarithms of the probabilities of actions (decisions,), and the values expected, as the networks are now."""
         found = [
-            self._assess(*_tensors({name: column[at : at + CHUNK] for name, column in seen.items()}),
-                         action[at : at + CHUNK], np.float32(exploration))
+            self._assess(*_tensors({name: column[at : at + CHUNK] for name, column in seen.items()},
+                                   action[at : at + CHUNK], np.float32(exploration)))
             for at in range(0, len(action), CHUNK)
         ]  # fmt: skip
         logp, value = (np.concatenate([part[i].numpy() for part in found]) for i in range(2))
@@ -162,7 +176,7 @@ class Learner:
         if rules.normalize_values:
             self.scale.see(batch.target)
         target = ((batch.target - self.scale.mean) / self.scale.deviation).astype(np.float32)
-        eps = tf.constant(exploration, tf.float32)
+        eps = np.float32(exploration)
         means: list[np.ndarray] = []
         stop = 0
         for passed in range(rules.train_iters):
@@ -171,8 +185,7 @@ class Learner:
             for number, part in enumerate(parts):
                 seen = {name: getattr(batch, name)[part] for name in ("jobs", "cluster", "mask", "prior")}
                 numbers = self._gather(
-                    *_tensors(seen), tf.constant(batch.action[part]), tf.constant(batch.logp[part]),
-                    tf.constant(advantage[part]), tf.constant(target[part]), eps,
+                    *_tensors(seen, batch.action[part], batch.logp[part], advantage[part], target[part], eps)
                 )  # fmt: skip
                 told.append(np.array([*(float(x) for x in numbers), 0.0]))
                 moved = rules.target_kl > 0 and told[-1][3] > 1.5 * rules.target_kl
@@ -199,7 +212,7 @@ class Learner:
     def imitate(self, seen: dict[str, np.ndarray], action: np.ndarray, rate: float) -> float:
         """One step towards taking the actions given (batch,); returns the mean -ln of their probabilities before it."""
         self.pi_optimizer.learning_rate.assign(rate)
-        return float(self._imitate(*_tensors(seen), tf.constant(action)))
+        return float(self._imitate(*_tensors(seen, action)))
 
     def _inputs(self, jobs: Any, cluster: Any, prior: Any) -> tuple[Any, Any, Any]:
         """Unpack observations; where no residual is used, the prior is zeros."""
@@ -268,5 +281,6 @@ class Learner:
         return loss
 
 
-def _tensors(seen: dict[str, np.ndarray]) -> tuple[Any, ...]:
-    return tuple(tf.constant(seen[name]) for name in ("jobs", "cluster", "mask", "prior"))
+def _tensors(seen: dict[str, np.ndarray], *more: Any) -> tuple[Any, ...]:
+    """Packed observations, then whatever else, as TensorFlow takes them."""
+    return tuple(tf.convert_to_tensor(x) for x in (*(seen[n] for n in ("jobs", "cluster", "mask", "prior")), *more))

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from envs.vector import SchedulingVectorEnv
-from train.buffer import Batch, Buffer, pack
+from train.buffer import STEPS, Batch, Buffer, pack
 from train.config import Config
 from train.networks import Shape
 from train.ppo import Learner
@@ -37,15 +37,17 @@ def shape_of(env: SchedulingVectorEnv) -> Shape:
     return Shape(env.options.window, int(env.seen["cluster"].shape[1]), env.actions, pools)
 
 
-def packed(env: SchedulingVectorEnv, seen: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Observations as they are kept, with the order of the prior policy beside them."""
+def packed(
+    env: SchedulingVectorEnv, seen: dict[str, np.ndarray], who: np.ndarray | slice = slice(None)
+) -> dict[str, np.ndarray]:
+    """Observations of some environments as they are kept, with the order of the prior policy beside them."""
+    if not isinstance(who, slice) and len(who) == env.num_envs:
+        who = slice(None)
     prior = env.prior if env.options.prior else env.prior[:, :0]
     return {
-        "jobs": pack(seen["jobs"]),
-        "cluster": pack(seen["cluster"]),
-        "mask": seen["mask"].copy(),
-        "prior": pack(prior),
-    }
+        "jobs": pack(seen["jobs"][who]), "cluster": pack(seen["cluster"][who]), "mask": seen["mask"][who].copy(),
+        "prior": pack(prior[who]),
+    }  # fmt: skip
 
 
 Decide = Callable[[dict[str, np.ndarray]], np.ndarray]
@@ -67,11 +69,6 @@ class _Players:
         self.seen, _ = env.reset(seed=first)
         self.ends: dict[int, tuple[float, float, float, float, int]] = {}
         self.earned = np.zeros(env.num_envs)
-
-    @property
-    def busy(self) -> np.ndarray:
-        """Which environments play an episode that counts."""
-        return self.path >= 0
 
     def step(self, actions: np.ndarray) -> np.ndarray:
         """Take a decision in every environment, and begin the next episodes; returns the rewards."""
@@ -120,15 +117,15 @@ def play(
     """
     players, done = _Players(env, seeds), 0
     buffer = Buffer(packed(env, players.seen)) if keep else None
-    while players.busy.any() and not 0 < most <= done:
-        seen = packed(env, players.seen)
-        actions = decide(seen)
-        busy, path = players.busy.copy(), players.path.copy()
+    while (players.path >= 0).any() and not 0 < most <= done:
+        busy, path = np.flatnonzero(players.path >= 0), players.path.copy()
+        seen = packed(env, players.seen, busy)
+        actions = players.seen["mask"].argmax(axis=1)
+        actions[busy] = decide(seen)
         rewards = players.step(actions)
         if buffer is not None:
-            rows = seen | {"path": path, "action": actions, "reward": rewards}
-            buffer.store(**(rows if busy.all() else {name: column[busy] for name, column in rows.items()}))
-        done += int(busy.sum())
+            buffer.store(**seen, path=path[busy], action=actions[busy], reward=rewards[busy])
+        done += len(busy)
         tick(len(players.ends))
     return players.outcome(), buffer, players.path
 
@@ -168,7 +165,7 @@ def imitation(
     """Packed observations of episodes that the prior policy plays, and its actions."""
 
     def _decide(seen: dict[str, np.ndarray]) -> np.ndarray:
-        order = np.where(seen["mask"][:, : env.options.window] == 1, env.prior, 2.0)
+        order = np.where(seen["mask"][:, : env.options.window] == 1, seen["prior"].astype(int), 2 * STEPS)
         return order.argmin(axis=1).astype(np.int32)
 
     _, buffer, _ = play(env, seeds, _decide, keep=True, tick=tick)
