@@ -17,8 +17,9 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt
 	@touch $@
 
-demo: setup      ## replay heuristics on the shipped Philly sample: a table and a picture
-	$(BIN)/python eval/replay.py --cluster philly --policies fcfs,sjf,saf --discipline strict,easy
+demo: setup      ## train a policy on the shipped Philly sample, and judge it beside heuristics: a table and a picture
+	$(BIN)/python train/philly_train.py --exp_name demo --epochs 6 --trajs 30 --val_every 3 --report_windows 32
+	$(BIN)/python train/plot.py data/logs/demo/demo_s0 --out data/logs/demo/learning.png
 
 test: setup      ## the tests
 	$(BIN)/python -m pytest -n 2
@@ -38,6 +39,7 @@ bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/placing.py
 	$(BIN)/python benchmarks/environments.py
+	$(BIN)/python benchmarks/training.py
 
 results: setup   ## the long experiments: samples against real traces, seed by seed; placers against each other
 	$(BIN)/python benchmarks/calibrate.py --seeds 40

@@ -169,7 +169,7 @@ def test_the_readmes_commands_run(tmp_path):
         done = replay(*words, "--max_jobs", "200", "--plot", tmp_path / "p.png")
         assert done.returncode == 0, done.stderr
     makefile = (ROOT / "Makefile").read_text()
-    assert "eval/replay.py --cluster philly --policies fcfs,sjf,saf --discipline strict,easy" in makefile
+    assert "train/philly_train.py" in makefile
     assert "make demo" in text
     assert "make test" in text
 

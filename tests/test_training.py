@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -77,7 +78,8 @@ def test_what_a_run_writes(tmp_path, capsys):
     settings = from_settings(json.loads((tmp_path / "config.json").read_text()), "")
     assert Config(**settings) == Config(**TINY)
     report = json.loads((tmp_path / "report.json").read_text())
-    assert report["REPORT"]["windows"] == 2
+    assert report["REPORT"].keys() == {"agent", "fcfs", "sjf", "saf"}
+    assert report["REPORT"]["fcfs"]["gain"] == 0.0  # the baseline itself
     out = capsys.readouterr().out
     assert "VAL " in out
     assert "REPORT " in out
@@ -325,6 +327,15 @@ def test_the_seeds_flags_are_taken(words):
 def test_mistakes_are_told(words, message):
     with pytest.raises(ConfigError, match=message):
         read_config("philly", words.split())
+
+
+def test_the_readmes_and_the_makefiles_commands_are_taken():
+    text = (ROOT / "README.md").read_text() + (ROOT / "Makefile").read_text()
+    commands = re.findall(r"python train/([a-z]+)_train\.py (.*)", text)
+    assert len(commands) >= 6
+    assert {cluster for cluster, _ in commands} == {"philly", "helios", "alibaba", "synthetic"}
+    for cluster, words in commands:
+        assert read_config(cluster, words.split())[0].cluster == cluster
 
 
 def test_settings_from_a_file(tmp_path):

@@ -10,6 +10,7 @@ from typing import Any
 from berth.commandline import given, nearest, option
 from berth.errors import ConfigError
 from envs.options import Options
+from envs.policies import find_policy
 from train.schedules import SCHEDULES
 
 ARCHITECTURES = ("kernel", "mlp", "attn", "cross_attn")
@@ -75,6 +76,9 @@ class Config(Options):
     val_every: int = option(2, "epochs between looks at the validation windows")
     val_windows: int = option(32, "windows of the validation split that pick the best checkpoint")
     report_windows: int = option(64, "windows of the test split that are played once, at the end; 0 = none")
+    report_policies: tuple[str, ...] = option(
+        ("fcfs", "sjf", "saf"), "heuristics that play the test windows by the same rules, to compare with"
+    )
     early_stopping_patience: int = option(0, "stop after so many looks without improvement, 0 = never")
     early_stopping_threshold: float = option(0.001, "how much more gain is an improvement")
     save_freq: int = option(1, "epochs between checkpoints `last`")
@@ -102,6 +106,9 @@ class Config(Options):
             raise ConfigError(f"residual {self.residual} and clone {self.clone}: want one policy, or one of the two")
         for policy in filter(None, (self.residual, self.clone)):
             Options(**(self.environment("train") | {"prior": policy}))
+        for policy in self.report_policies:
+            if find_policy(policy).code < 0:
+                raise ConfigError(f"report_policies {policy}: want policies with a formula")
         if self.rollout_steps and self.trajs != 100:
             raise ConfigError("trajs does nothing with rollout_steps; give one of them")
         if not all(width.isdecimal() and 1 <= int(width) <= 4096 for width in self.hidden) or not self.hidden:
@@ -158,7 +165,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 }  # fmt: skip
 
 CHANGEABLE = ("epochs", "total_timesteps", "save_freq", "early_stopping_patience", "early_stopping_threshold",
-              "report_windows", "resume_from", "config")  # fmt: skip
+              "report_windows", "report_policies", "resume_from", "config")  # fmt: skip
 """What may be different in a run that is gone on with."""
 
 

@@ -159,16 +159,21 @@ def judge(
     return play(env, seeds, learner.best, tick=tick)[0]
 
 
-def imitation(
-    env: SchedulingVectorEnv, seeds: Sequence[int], with_prior: bool, tick: Tick = lambda _done: None
-) -> dict[str, np.ndarray]:
-    """Packed observations of episodes that the prior policy plays, and its actions."""
+def follow(env: SchedulingVectorEnv) -> Decide:
+    """Decide as the prior policy of some environments does."""
 
     def _decide(seen: dict[str, np.ndarray]) -> np.ndarray:
         order = np.where(seen["mask"][:, : env.options.window] == 1, seen["prior"].astype(int), 2 * STEPS)
         return order.argmin(axis=1).astype(np.int32)
 
-    _, buffer, _ = play(env, seeds, _decide, keep=True, tick=tick)
+    return _decide
+
+
+def imitation(
+    env: SchedulingVectorEnv, seeds: Sequence[int], with_prior: bool, tick: Tick = lambda _done: None
+) -> dict[str, np.ndarray]:
+    """Packed observations of episodes that the prior policy plays, and its actions."""
+    _, buffer, _ = play(env, seeds, follow(env), keep=True, tick=tick)
     assert buffer is not None
     kept = {name: buffer.column(name) for name in ("jobs", "cluster", "mask", "prior", "action")}
     return kept if with_prior else kept | {"prior": kept["prior"][:, :0]}

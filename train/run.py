@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from berth.commandline import writable_folder, written_whole
-from berth.console import tell
+from berth.console import show_rows, tell
 from berth.errors import ConfigError
 from berth.streams import stream
+from envs.reward import find_score
 from train.checkpoint import BEST, LAST, Checkpoint, find, load, put_weights, save, weights_of
 from train.config import CHANGEABLE, Config, from_settings, read_config, to_settings
 from train.quiet import load_tensorflow
@@ -186,38 +187,53 @@ class Run:
             save(self.folder / BEST, arrays, self._about() | {"val_gain": gain, "val_epoch": self.epoch})
 
     def _report(self) -> None:
-        """Play test windows with the best policy, once; print and keep what came of it."""
-        from train.rollouts import judge, make_env
-
+        """Play test windows with the best policy, once, and with heuristics; print and keep what came of it."""
         best = load(self.folder / BEST)
         start_from(self.learner, best)
-        c = self.config
-        outcome: dict[str, Any] = {"VAL": {"gain": best.told["val_gain"], "epoch": best.told["val_epoch"]}}
-        gain, epoch = best.told["val_gain"], best.told["val_epoch"]
+        c, gain, epoch = self.config, best.told["val_gain"], best.told["val_epoch"]
+        outcome: dict[str, Any] = {"VAL": {"gain": gain, "epoch": epoch, "windows": c.val_windows}}
         tell(f"VAL     gain {gain:+.4f} on {c.val_windows} windows of the validation split (the best: epoch {epoch})")
         if c.report_windows:
             with self.screen:
-                self.screen.judging(c.report_windows)
-                seeds = stream(0, "report windows").integers(2**31, size=c.report_windows).tolist()
-                env = make_env(c, "test", c.report_windows, c.residual)
-                episodes = judge(env, self.learner, seeds, self.screen.tick)
-            half = 1.96 * float(episodes.gain.std(ddof=1)) / len(seeds) ** 0.5 if len(seeds) > 1 else float("nan")
-            agent, base, gain = (float(x.mean()) for x in (episodes.agent, episodes.baseline, episodes.gain))
-            outcome["REPORT"] = {
-                "gain": gain,
-                "half_interval": half,
-                "agent": agent,
-                "baseline": base,
-                "windows": len(seeds),
-            }
-            name = self.env.source.stage.workload.trace.name
+                outcome["REPORT"] = table = self._play_test()
+            mine, trace = table["agent"], self.env.source.stage.workload.trace.name
             tell(
-                f"REPORT  gain {gain:+.4f} ± {half:.4f}, {c.score_type} {agent:,.2f} against {base:,.2f} of "
-                f"{c.sched_algo} ({c.discipline}), {len(seeds)} windows of the test split of {name}"
+                f"REPORT  gain {mine['gain']:+.4f} ± {mine['half_interval']:.4f} over {c.sched_algo} ({c.discipline}) "
+                f"on {c.report_windows} windows of the test split of {trace}"
             )
+            name = find_score(c.score_type)
+            show_rows(
+                f"{name} on the same windows, by the same rules ({c.runtime_info} run times)",
+                ("who decides", f"mean {name}", "gain over the baseline", "± (95 %)"),
+                [(who, f"{row['score']:,.2f}", f"{row['gain']:+.4f}", f"{row['half_interval']:.4f}")
+                 for who, row in table.items()],
+            )  # fmt: skip
         with written_whole(self.folder / "report.json") as begun:
             begun.write_text(json.dumps(outcome, indent=1) + "\n")
         tell(f"{self.folder}: {BEST}, {LAST}, progress.txt, curve.csv, report.json, config.json, TensorBoard's events")
+
+    def _play_test(self) -> dict[str, dict[str, float]]:
+        """How the agent and heuristics do on the test windows."""
+        from train.rollouts import follow, make_env, play
+
+        c = self.config
+        seeds = stream(0, "report windows").integers(2**31, size=c.report_windows).tolist()
+        table: dict[str, dict[str, float]] = {}
+        for who in ("agent", *c.report_policies):
+            self.screen.judging(c.report_windows, who)
+            try:
+                env = make_env(c, "test", c.report_windows, c.residual if who == "agent" else who)
+            except ConfigError as cannot:
+                tell(f"{who} is left out: {cannot}")
+                continue
+            episodes = play(env, seeds, self.learner.best if who == "agent" else follow(env), tick=self.screen.tick)[0]
+            half = 1.96 * float(episodes.gain.std(ddof=1)) / len(seeds) ** 0.5 if len(seeds) > 1 else float("nan")
+            table[who] = {
+                "score": float(episodes.agent.mean()),
+                "gain": float(episodes.gain.mean()),
+                "half_interval": half,
+            }
+        return table
 
     def _clone(self) -> None:
         """Learn to take the actions of a policy."""

@@ -38,9 +38,9 @@ class Screen:
         """The policy learns."""
         self._bars.update(self._now, description="learning")
 
-    def judging(self, windows: int) -> None:
+    def judging(self, windows: int, who: str = "agent") -> None:
         """Windows that are not trained on are being played."""
-        self._bars.reset(self._now, description="judging", total=windows, visible=True)
+        self._bars.reset(self._now, description=f"judging {who}", total=windows, visible=True)
 
     def tick(self, done: int) -> None:
         """So many episodes have ended."""
