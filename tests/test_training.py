@@ -350,7 +350,7 @@ def test_settings_from_a_file(tmp_path):
 
 
 def test_lr_sets_both_rates_unless_one_is_given():
-    assert Config().rates == (3e-4, 1e-3)
+    assert Config().rates == (5e-3, 5e-3)
     assert Config(lr=0.01).rates == (0.01, 0.01)
     assert Config(lr=0.01, vf_lr=0.5).rates == (0.01, 0.5)
 

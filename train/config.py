@@ -49,8 +49,8 @@ class Config(Options):
     clone: str = option("", "first learn to imitate this policy", metavar="POLICY")
     clone_epochs: int = option(5, "passes over the decisions to imitate")
     lr: float | None = option(None, "learning rate of policy and value function; --pi_lr and --vf_lr go before it")
-    pi_lr: float | None = option(None, "learning rate of the policy; default: 3e-4")
-    vf_lr: float | None = option(None, "learning rate of the value function; default: 1e-3")
+    pi_lr: float | None = option(None, "learning rate of the policy; default: 5e-3")
+    vf_lr: float | None = option(None, "learning rate of the value function; default: 5e-3")
     lr_schedule: str = option("constant", "how learning rates go on", choices=tuple(SCHEDULES))
     lr_warmup_steps: int = option(5, "epochs in which warmup_cosine rises")
     lr_decay_epochs: int = option(
@@ -136,7 +136,7 @@ class Config(Options):
     @property
     def rates(self) -> tuple[float, float]:
         """The learning rates of policy and value function, before their schedule."""
-        both = (3e-4, 1e-3) if self.lr is None else (self.lr, self.lr)
+        both = (5e-3, 5e-3) if self.lr is None else (self.lr, self.lr)
         return (both[0] if self.pi_lr is None else self.pi_lr, both[1] if self.vf_lr is None else self.vf_lr)
 
     @property
