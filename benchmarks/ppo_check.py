@@ -36,8 +36,8 @@ def ours(check: Check, seed: int) -> tuple[int, float, float]:
     from train.run import Run
 
     config = Config(
-        cluster="synthetic", seed=seed, total_timesteps=check.decisions, rollout_steps=check.decisions // 10,
-        epochs=10, val_every=1000, val_windows=1, report_windows=0,
+        cluster="synthetic", seed=seed, total_timesteps=check.decisions, rollout_steps=check.decisions // 8,
+        epochs=8, val_every=1000, val_windows=1, report_windows=0,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()

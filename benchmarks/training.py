@@ -32,7 +32,7 @@ def main() -> None:
     )
     for name, settings in EPOCHS.items():
         config = Config(cluster="philly", **settings)  # type: ignore[arg-type]
-        env = make_env(config, "train", config.num_envs if config.rollout_steps else config.trajs)
+        env = make_env(config, "train", 25 if config.rollout_steps else config.trajs)
         learner = make_learner(config, shape_of(env))
         seeds = stream(0, "windows 0").integers(2**31, size=config.rollout_steps or config.trajs).tolist()
         begin = time.perf_counter()

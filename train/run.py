@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from train.rollouts import Episodes
 
 CLONE_RATE = 1e-3
+"""Learning rate of imitation."""
+
+ROUND = 1024
+"""Decisions that an environment takes at least where an epoch is so many decisions, not so many episodes."""
 
 
 def main(cluster: str) -> None:
@@ -83,9 +87,10 @@ class Run:
         self.config, self.folder = config, folder
         self.epoch, self.interacts, self.seconds = 0, 0, 0.0
         self.best_gain, self.waited = -np.inf, 0
-        self.env = make_env(
-            config, "train", config.trajs if not config.rollout_steps else config.num_envs, config.residual
-        )
+        episodes = config.trajs
+        if config.rollout_steps:  # few enough environments that episodes come to their ends
+            episodes = min(config.num_envs, max(1, config.rollout_steps // ROUND))
+        self.env = make_env(config, "train", episodes, config.residual)
         self.val_env = make_env(config, "validation", config.val_windows, config.residual)
         self.learner = make_learner(config, shape_of(self.env))
         if checkpoint is not None:
