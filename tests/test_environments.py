@@ -745,3 +745,33 @@ def test_ways_under_consolidate_are_nodes_with_room():
         if terminated:
             seen, _ = env.reset()
     assert checked > 100
+
+
+@pytest.mark.parametrize("mode", ["reserve", "fit"])
+def test_the_prior_is_the_order_of_a_policy(mode):
+    env = gymnasium.make("Helios-v0", prior="sjf", action_mode=mode, window=32, seq_len=40).unwrapped
+    seen, _ = env.reset(seed=1)
+    over = False
+    while not over:
+        view, slots = env.snapshot(), env.episode.window_jobs()
+        where = {int(job): i for i, job in enumerate(view.job)}
+        can = [slot for slot in range(len(slots)) if seen["mask"][slot]]
+        key = lambda slot: (view.run_time[where[int(slots[slot])]], view.gpus[where[int(slots[slot])]], slots[slot])  # noqa: B023, E731
+        expected = np.ones(32, np.float32)
+        for rank, slot in enumerate(sorted(can, key=key)):
+            expected[slot] = rank / 32
+        np.testing.assert_allclose(env.prior, expected)
+        seen, _, over, _, _ = env.step(int(env.prior.argmin()) if can else int(seen["mask"].argmax()))
+
+
+def test_following_the_prior_is_what_that_policy_does_as_the_baseline():
+    """The baseline's score under sjf is what an agent earns that follows sjf against another baseline."""
+    base = gymnasium.make("Philly-v0", sched_algo="sjf", warm_start=False, seq_len=64).unwrapped
+    agent = gymnasium.make("Philly-v0", prior="sjf", warm_start=False, seq_len=64).unwrapped
+    for first in (100, 2000, 7000):
+        _, told = base.reset(options={"first": first})
+        agent.reset(options={"first": first})
+        over = False
+        while not over:
+            _, _, over, _, info = agent.step(int(agent.prior.argmin()))
+        assert info["score"] == pytest.approx(told["baseline_score"], rel=1e-12)

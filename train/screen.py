@@ -48,7 +48,6 @@ class Screen:
 
     def epoch(self, row: dict[str, float]) -> None:
         """An epoch is over."""
-        self._bars.update(self._all, completed=row["Epoch"])
         if row["Episodes"]:
             ended = (
                 f"reward {row['AverageEpRet']:+.4f}, agent {row['AgentScore']:,.2f}, "
@@ -57,6 +56,7 @@ class Screen:
         else:
             ended = "no episode ended"
         looked = f", validation {row['ValGain']:+.4f}" if row["ValGain"] == row["ValGain"] else ""
+        self._bars.update(self._all, completed=row["Epoch"], description=f"epochs ({ended})")
         self._bars.console.print(
             f"epoch {row['Epoch']:.0f}/{self._epochs}: {ended}{looked}; {row['CollectTime']:.1f} s playing, "
             f"{row['UpdateTime']:.1f} s learning",
