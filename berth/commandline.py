@@ -93,6 +93,8 @@ def writable_folder(flag: str, path: str) -> Path:
         Path(path).mkdir(parents=True, exist_ok=True)
     except OSError as trouble:
         raise ConfigError(f"{flag} {path}: {trouble.strerror}, want a folder that can be written to") from None
+    if not os.access(path, os.W_OK):
+        raise ConfigError(f"{flag} {path}: may not be written to, want a folder that can be")
     return Path(path)
 
 

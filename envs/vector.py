@@ -58,6 +58,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         self._generators: list[np.random.Generator | None] = [None] * self.num_envs
         self._over = np.ones(self.num_envs, bool)
         self._everyone = np.arange(self.num_envs)
+        self._resting = np.zeros(self.num_envs, bool)
         self._begun = np.zeros(self.num_envs, bool)  # False too where an interrupt left an episode half done
         self._alone = self.options.placement.placer.code == MILP or bool(numba.config.DISABLE_JIT)
         self.tables = np.zeros((self.num_envs, len(ARRAYS), 3), np.int64)
@@ -83,20 +84,26 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         for e in who:
             if seeds[e] is not None or self._generators[e] is None:
                 self._generators[e] = seeding.np_random(seeds[e])[0]
+        self._resting[who] = False
         self._begin(who, asked.get("first"))
         return self._observation(), self._told(who, {})
+
+    def rest(self, who: np.ndarray) -> None:
+        """Leave environments whose episodes are over as they are, in every step until they are reset."""
+        self._resting[who] = self._over[who]
 
     def step(
         self, actions: np.ndarray
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Choose a slot in every environment; raises SimulationError as SchedulingEnv does, before anything happens."""
-        waiting = np.flatnonzero(self._over)
+        resting = np.flatnonzero(self._resting)
+        waiting = np.flatnonzero(self._over & ~self._resting)
         if not self._begun.all() or (len(waiting) and self.autoreset_mode != AutoresetMode.NEXT_STEP):
             raise SimulationError(NOT_BEGUN)
         self._play(np.where(self._over, -1, STEP), self._checked(actions))
         rewards, terminated, truncated = (self.rows[name].copy() for name in ("reward", "terminated", "truncated"))
         for answer in (rewards, terminated, truncated):
-            answer[waiting] = 0
+            answer[waiting] = answer[resting] = 0
         np.logical_or(terminated, truncated, out=self._over)
         info: dict[str, Any] = {}
         begun = waiting
@@ -113,6 +120,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
             begun = np.flatnonzero(self._over)
         if len(begun):
             self._begin(begun)
+        self._over[resting] = True
         return self._observation(), rewards, terminated, truncated, self._told(begun, info)
 
     def action_masks(self) -> np.ndarray:

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from berth.errors import ConfigError
+from berth.errors import BerthError, ConfigError
 from envs.observation import LOOKAHEAD_MODES
 from tests.conftest import ROOT
 from train import plot
@@ -106,11 +106,11 @@ def test_equal_seeds_give_equal_weights(tmp_path):
     assert not same(weights(tmp_path / "a"), weights(tmp_path / "c"))
 
 
-@pytest.mark.parametrize("schedule", ["constant", "cosine"])
-def test_four_epochs_are_two_and_then_two(tmp_path, schedule):
+@pytest.mark.parametrize(("schedule", "split"), [("constant", 2), ("cosine", 3)])
+def test_four_epochs_are_some_and_then_the_rest(tmp_path, schedule, split):
     more = {"lr_schedule": schedule, "lr_decay_epochs": 6, "exploration_noise": 0.2, "clone": "sjf", "clone_epochs": 1}
-    train(tmp_path / "a", epochs=4, **more)
-    train(tmp_path / "b", epochs=2, **more)
+    train(tmp_path / "a", epochs=4, val_every=2, **more)
+    train(tmp_path / "b", epochs=split, val_every=2, **more)
     config, flags = (
         Config(**(TINY | {"epochs": 4, "resume_from": str(tmp_path / "b")})),
         {"epochs": 4, "resume_from": ""},
@@ -122,7 +122,8 @@ def test_four_epochs_are_two_and_then_two(tmp_path, schedule):
     assert same(weights(tmp_path / "a", BEST), weights(tmp_path / "b", BEST))
     times = {"CollectTime", "UpdateTime", "Time"}
     for one, other in zip(rows(tmp_path / "a"), rows(tmp_path / "b"), strict=True):
-        assert {k: v for k, v in one.items() if k not in times} == {k: v for k, v in other.items() if k not in times}
+        mine, its = ({k: v for k, v in row.items() if k not in times} for row in (one, other))
+        assert str(mine) == str(its)  # nan too
 
 
 @pytest.mark.parametrize("mode", LOOKAHEAD_MODES)
@@ -226,6 +227,44 @@ def test_a_killed_run_can_be_gone_on_with(tmp_path):
     assert load(folder / LAST).told["epoch"] > done
 
 
+@pytest.mark.parametrize("patience", [0, 1])
+def test_a_run_interrupted_in_its_first_epoch_goes_on_as_if_it_had_not_been(tmp_path, monkeypatch, patience):
+    more = {"clone": "saf", "clone_epochs": 2, "early_stopping_patience": patience, "early_stopping_threshold": 0.0}
+    train(tmp_path / "a", **more)
+    import train.rollouts as rollouts
+
+    def _stop(*_args, **_more):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rollouts, "collect", _stop)
+        with pytest.raises(SystemExit):
+            train(tmp_path / "b", **more)
+    (tmp_path / "b" / BEST).unlink()  # the last checkpoint has the best policy too
+    again, checkpoint = resumed(Config(**(TINY | {"resume_from": str(tmp_path / "b")})), {"resume_from": ""})
+    Run(again, tmp_path / "b", checkpoint).go()
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+    assert same(weights(tmp_path / "a", BEST), weights(tmp_path / "b", BEST))
+
+
+def test_a_mistake_leaves_an_earlier_run_where_it_is(tmp_path):
+    train(tmp_path / "a")
+    before = (tmp_path / "a" / LAST).read_bytes()
+    with pytest.raises(BerthError):
+        train(tmp_path / "a", workload="/nope.csv")
+    assert (tmp_path / "a" / LAST).read_bytes() == before
+    train(tmp_path / "a", pre_trained=True, trained_model=str(tmp_path / "a"), epochs=1)
+    assert (tmp_path / "a.old1" / LAST).read_bytes() == before
+
+
+def test_the_norm_of_accumulated_gradients_is_that_of_the_whole(tmp_path):
+    one = train(tmp_path / "a", lr=0.0, train_iters=1, epochs=1, minibatch=100_000)
+    many = train(tmp_path / "b", lr=0.0, train_iters=1, epochs=1, minibatch=7, accumulate=1000)
+    assert one.interacts == many.interacts
+    norms = [rows(tmp_path / name)[0]["GradNorm"] for name in "ab"]
+    assert norms[0] == pytest.approx(norms[1], rel=0.05)
+
+
 def test_checkpoints_that_are_none_are_told(tmp_path):
     for name, content in (("empty.npz", b""), ("text.npz", b"hello"), ("zip.npz", b"PK\x03\x04" + b"\0" * 40)):
         (tmp_path / name).write_bytes(content)
@@ -234,7 +273,12 @@ def test_checkpoints_that_are_none_are_told(tmp_path):
     np.savez(tmp_path / "foreign.npz", weights=np.zeros(3))
     with pytest.raises(ConfigError, match="not a checkpoint"):
         load(tmp_path / "foreign.npz")
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    with pytest.raises(ConfigError, match="not a checkpoint"):
+        load(tmp_path / "array.npy")
     save(tmp_path / "whole.npz", {"pi_0": np.arange(5000.0)}, {"epoch": 1})
+    with pytest.raises(ConfigError, match="no settings"):
+        load(tmp_path / "whole.npz")
     data = bytearray((tmp_path / "whole.npz").read_bytes())
     for at in (len(data) // 2, len(data) // 3):
         damaged = data.copy()
@@ -265,10 +309,18 @@ def test_a_resumed_run_keeps_its_settings(tmp_path):
     again, _ = resumed(config, flags)
     assert again.epochs == 5
     assert again.trajs == 3
-    for words, message in ((["--gamma", "0.5"], "the run has 1.0"), (["--seed", "3"], "the run has 0")):
+    for words, message in (
+        (["--gamma", "0.5"], "the run has 1.0"),
+        (["--seed", "3"], "the run has 0"),
+        (["--lr", "0.1"], r"the run has \(0.005, 0.005\)"),
+        (["--attn", "1"], "the run has kernel"),
+        (["--epochs", "1"], "has had 2 already"),
+    ):
         config, flags = read_config("synthetic", ["--resume_from", str(tmp_path), *words])
         with pytest.raises(ConfigError, match=message):
             resumed(config, flags)
+    again, _ = resumed(*read_config("synthetic", ["--resume_from", str(tmp_path), "--policy_arch", "kernel"]))
+    assert again.architecture == "kernel"
     config, flags = read_config("philly", ["--resume_from", str(tmp_path)])
     with pytest.raises(ConfigError, match="a run on synthetic"):
         resumed(config, flags)

@@ -1,6 +1,7 @@
 """Checkpoints: plain arrays and a line of JSON in one file, written whole or not at all."""
 
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,12 +34,12 @@ def save(path: Path, arrays: dict[str, np.ndarray], told: dict[str, Any]) -> Non
 def find(word: str, flag: str) -> Path:
     """The checkpoint that a user means by a file, or by a run (its last one); raises ConfigError."""
     path = Path(word)
-    if path.is_dir():
+    if os.path.isdir(path):
         for name in (LAST, BEST):
             if (path / name).is_file():
                 return path / name
         raise ConfigError(f"{flag} {word}: the folder has neither {LAST} nor {BEST}; want a run or a checkpoint")
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise ConfigError(f"{flag} {word}: no such file or folder; want a run ({LAST} in it) or a checkpoint")
     return path
 
@@ -49,11 +50,13 @@ def load(path: Path) -> Checkpoint:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         told = json.loads(arrays.pop("told").tobytes().decode())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError) as trouble:
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, AttributeError) as trouble:
         raise ConfigError(f"{path}: not a checkpoint of Berth, or a damaged one ({trouble})") from None
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         came = told.get("format", "nothing") if isinstance(told, dict) else "nothing"
         raise ConfigError(f"{path}: says it is {came!r}, want {FORMAT!r}: another version wrote it, or another program")
+    if not isinstance(told.get("settings"), dict) or not isinstance(told.get("scale"), list):
+        raise ConfigError(f"{path}: not a checkpoint of Berth, or a damaged one (no settings, or no scale)")
     return Checkpoint(arrays, told, path)
 
 

@@ -109,13 +109,15 @@ class Config(Options):
         for policy in self.report_policies:
             if find_policy(policy).code < 0:
                 raise ConfigError(f"report_policies {policy}: want policies with a formula")
+        if self.resume_from and self.config:
+            raise ConfigError(f"config {self.config}: a run that is gone on with has its own settings; leave it out")
         if self.rollout_steps and self.trajs != 100:
             raise ConfigError("trajs does nothing with rollout_steps; give one of them")
         if not all(width.isdecimal() and 1 <= int(width) <= 4096 for width in self.hidden) or not self.hidden:
             raise ConfigError(f"hidden {','.join(self.hidden)}: want widths from 1 to 4096 with commas, as in 32,16,8")
         if not _is_name(self.exp_name):
             raise ConfigError(
-                f"exp_name {self.exp_name!r}: want a folder's name, without / and not beginning with a dot"
+                f"exp_name {self.exp_name!r}: want a folder's name: no /, no dot at its beginning, at most 100 letters"
             )
 
     @property
@@ -165,12 +167,12 @@ _RANGES: dict[str, tuple[float, float]] = {
 }  # fmt: skip
 
 CHANGEABLE = ("epochs", "total_timesteps", "save_freq", "early_stopping_patience", "early_stopping_threshold",
-              "report_windows", "report_policies", "resume_from", "config")  # fmt: skip
+              "report_windows", "report_policies")  # fmt: skip
 """What may be different in a run that is gone on with."""
 
 
 def _is_name(name: str) -> bool:
-    return not name or (Path(name).name == name and not name.startswith("."))
+    return not name or (Path(name).name == name and not name.startswith(".") and len(name) <= 100)
 
 
 def read_config(cluster: str, argv: Sequence[str] | None = None) -> tuple[Config, dict[str, Any]]:
@@ -201,7 +203,6 @@ def from_settings(told: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def to_settings(config: Config) -> dict[str, Any]:
-    """The settings as JSON can hold them."""
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in dataclasses.asdict(config).items()
-    }
+    """The settings as JSON can hold them, without where they came from."""
+    told = dataclasses.asdict(config) | {"resume_from": "", "config": ""}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from berth.commandline import written_whole
+from berth.errors import ConfigError
 
 PROGRESS, CURVE = "progress.txt", "curve.csv"
 
@@ -74,6 +75,9 @@ def _read(path: Path, epochs: int) -> list[dict[str, float]]:
     """The first rows of a table that is there already."""
     if not epochs or not path.is_file():
         return []
-    with path.open() as file:
-        rows = [{name: float(word) for name, word in row.items()} for row in csv.DictReader(file, delimiter="\t")]
-    return [row for row in rows if row["Epoch"] <= epochs]
+    try:
+        with path.open() as file:
+            rows = [{name: float(word) for name, word in row.items()} for row in csv.DictReader(file, delimiter="\t")]
+        return [row for row in rows if row["Epoch"] <= epochs]
+    except (OSError, ValueError, TypeError, KeyError) as trouble:
+        raise ConfigError(f"{path}: {trouble}; want the run's own table, or none, to go on without it") from None

@@ -41,8 +41,10 @@ def read_curve(path: Path) -> dict[str, np.ndarray]:
     except (OSError, UnicodeDecodeError) as trouble:
         raise ConfigError(f"{path}: {trouble}; want a run, or its progress.txt or curve.csv") from None
     rows = list(csv.DictReader(text.splitlines(), delimiter="\t" if "\t" in text else ","))
-    if not rows or "Epoch" not in rows[0]:
-        raise ConfigError(f"{path}: no rows with a column Epoch; want a run that has finished an epoch, or its table")
+    if not rows or not set(AXES) <= set(rows[0]):
+        raise ConfigError(
+            f"{path}: no rows with columns {', '.join(AXES)}; want a run that has finished an epoch, or its table"
+        )
     try:
         return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
     except (ValueError, TypeError) as trouble:
@@ -109,8 +111,11 @@ def main(words: list[str]) -> None:
     paths, given = [], {"--out": "", "--x": "TotalEnvInteracts"}
     rest = iter(words)
     for word in rest:
-        if word in given:
-            given[word] = next(rest, "")
+        flag, equals, value = word.partition("=")
+        if flag in given:
+            given[flag] = value if equals else next(rest, "")
+            if not given[flag]:
+                raise ConfigError(f"{flag} needs a word after it (plot.py --help tells more)")
         elif word.startswith("-"):
             raise ConfigError(f"{word} is not a flag here; known: {', '.join(given)} (plot.py --help tells more)")
         else:

@@ -178,6 +178,7 @@ class Learner:
         target = ((batch.target - self.scale.mean) / self.scale.deviation).astype(np.float32)
         eps = np.float32(exploration)
         means: list[np.ndarray] = []
+        norms: list[float] = []
         stop = 0
         for passed in range(rules.train_iters):
             told, moved = [], False
@@ -187,19 +188,18 @@ class Learner:
                 numbers = self._gather(
                     *_tensors(seen, batch.action[part], batch.logp[part], advantage[part], target[part], eps)
                 )  # fmt: skip
-                told.append(np.array([*(float(x) for x in numbers), 0.0]))
+                told.append(np.array([float(x) for x in numbers]))
                 moved = rules.target_kl > 0 and told[-1][3] > 1.5 * rules.target_kl
                 if moved:
                     self._forget()
                     break
                 if (number + 1) % rules.accumulate == 0 or number == len(parts) - 1:
-                    told[-1][5] = float(self._apply(tf.constant(float(number % rules.accumulate + 1))))
+                    norms.append(float(self._apply(tf.constant(float(number % rules.accumulate + 1)))))
             means.append(np.mean(told, axis=0))
             stop = passed + 1
             if moved:
                 break
         first, final = means[0], means[-1]
-        norms = [mean[5] for mean in means if mean[5] > 0]
         return Told(
             float(first[0]), float(first[1]), float(final[0] - first[0]), float(final[1] - first[1]), float(first[2]),
             float(final[3]), float(final[4]), float(np.mean(norms)) if norms else 0.0, stop, explained,

@@ -65,7 +65,7 @@ class _Players:
         self.path = np.arange(env.num_envs)  # which episode each environment plays
         self.path[len(seeds) :] = -1
         self.next = min(env.num_envs, len(seeds))
-        first = [seeds[e] if e < len(seeds) else seeds[0] for e in range(env.num_envs)]
+        first = [seeds[e % len(seeds)] for e in range(env.num_envs)]
         self.seen, _ = env.reset(seed=first)
         self.ends: dict[int, tuple[float, float, float, float, int]] = {}
         self.earned = np.zeros(env.num_envs)
@@ -90,11 +90,13 @@ class _Players:
                     float(self.earned[e]), int(info["decisions"][e]),
                 )  # fmt: skip
             self.path[e] = self.next if self.next < len(self.seeds) else -1
-            seeds[e] = self.seeds[self.next] if self.path[e] >= 0 else self.seeds[0]
-            self.next += self.path[e] >= 0
             self.earned[e] = 0.0
-            mask[e] = True
-        self.seen, _ = self.env.reset(seed=seeds, options={"reset_mask": mask})
+            if self.path[e] >= 0:
+                seeds[e], mask[e] = self.seeds[self.next], True
+                self.next += 1
+        self.env.rest(over[~mask[over]])
+        if mask.any():
+            self.seen, _ = self.env.reset(seed=seeds, options={"reset_mask": mask})
 
     def outcome(self) -> Episodes:
         """How the episodes ended, in the order of their seeds."""

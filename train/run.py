@@ -35,12 +35,9 @@ def main(cluster: str) -> None:
     config, flags = read_config(cluster)
     if config.resume_from:
         config, checkpoint = resumed(config, flags)
-        folder = checkpoint.path.parent
-        writable_folder("--resume_from", str(folder))
+        Run(config, checkpoint.path.parent, checkpoint).go()
     else:
-        checkpoint, folder = None, config.folder
-        _make_room(folder)
-    Run(config, folder, checkpoint).go()
+        Run(config, config.folder).go()
 
 
 def resumed(config: Config, flags: dict[str, Any]) -> tuple[Config, Checkpoint]:
@@ -53,12 +50,23 @@ def resumed(config: Config, flags: dict[str, Any]) -> tuple[Config, Checkpoint]:
     if before.cluster != config.cluster:
         raise ConfigError(f"{where}: a run on {before.cluster}; this program trains on {config.cluster}")
     for name in flags:
-        if name not in CHANGEABLE and getattr(config, name) != getattr(before, name):
-            raise ConfigError(
-                f"--{name} {flags[name]}: the run has {getattr(before, name)}; only {', '.join(CHANGEABLE)} may change"
-            )
+        mine, its = (_meant(one, name) for one in (config, before))
+        if name not in (*CHANGEABLE, "resume_from") and mine != its:
+            raise ConfigError(f"--{name} {flags[name]}: the run has {its}; only {', '.join(CHANGEABLE)} may change")
     changed = {name: getattr(config, name) for name in CHANGEABLE if name in flags}
-    return dataclasses.replace(before, **changed), checkpoint
+    again = dataclasses.replace(before, **changed)
+    if again.epochs < checkpoint.told["epoch"]:
+        raise ConfigError(
+            f"epochs {again.epochs}: the run has had {checkpoint.told['epoch']} already; want as many at least"
+        )
+    return again, checkpoint
+
+
+def _meant(config: Config, name: str) -> Any:
+    """What a setting comes to, where it has a default or another name."""
+    if name in ("policy_arch", "attn"):
+        return config.architecture
+    return config.rates if name in ("lr", "pi_lr", "vf_lr") else getattr(config, name)
 
 
 def _make_room(folder: Path) -> None:
@@ -87,6 +95,8 @@ class Run:
         self.config, self.folder = config, folder
         self.epoch, self.interacts, self.seconds = 0, 0, 0.0
         self.best_gain, self.waited = -np.inf, 0
+        self.begun = False  # whether it has been looked at before the first epoch
+        self.best: tuple[dict[str, np.ndarray], dict[str, Any]] | None = None
         episodes = config.trajs
         if config.rollout_steps:  # few enough environments that episodes come to their ends
             episodes = min(config.num_envs, max(1, config.rollout_steps // ROUND))
@@ -97,6 +107,13 @@ class Run:
             self._restore(checkpoint)
         elif config.pre_trained:
             start_from(self.learner, load(find(config.trained_model, "--trained_model")))
+        if checkpoint is None:
+            _make_room(folder)
+        writable_folder("--resume_from" if checkpoint else "--exp_name", str(folder))
+        for left in folder.glob(".*.npz.*"):  # of a process that was killed while it wrote
+            left.unlink()
+        if self.best is not None:
+            save(folder / BEST, *self.best)
         self.logger = EpochLogger(folder, to_settings(config), self.epoch)
         self.screen = Screen(config, self.epoch)
         self._state = self._snapshot()
@@ -108,7 +125,7 @@ class Run:
         tell(f"{self.folder}: {self.learner.policy.count_params():,} weights in the policy")
         try:
             with self.screen:
-                if self.epoch == 0:
+                if not self.begun:
                     self._begin()
                 while not self._is_over():
                     self._one_epoch()
@@ -126,12 +143,12 @@ class Run:
         return self.epoch >= c.epochs or enough or 0 < c.early_stopping_patience <= self.waited
 
     def _begin(self) -> None:
-        """Imitate, if asked for; see what the policy is worth before it learns; leave a first checkpoint."""
+        """Leave a first checkpoint; imitate, if asked for; see what the policy is worth before it learns."""
+        save(self.folder / LAST, *self._state)
         if self.config.clone:
             self._clone()
-        self._state = self._snapshot()
-        save(self.folder / LAST, *self._state)
         self._look({})
+        self.begun = True
         self._state = self._snapshot()
         save(self.folder / LAST, *self._state)
 
@@ -165,7 +182,7 @@ class Run:
             UpdateTime=updated - collected,
         )  # fmt: skip
         looked: dict[str, float] = dict.fromkeys(("ValGain", "ValScore", "ValBaseline"), float("nan"))
-        if self.epoch % c.val_every == 0 or self.epoch == c.epochs:
+        if self.epoch % c.val_every == 0:
             self._look(looked)
         self.seconds += time.perf_counter() - begin
         log.store(**looked, Time=self.seconds)
@@ -188,11 +205,17 @@ class Run:
         self.waited = 0 if gain > self.best_gain + self.config.early_stopping_threshold else self.waited + 1
         if gain > self.best_gain:
             self.best_gain = gain
-            arrays = weights_of(self.learner.policy.variables, "pi") | weights_of(self.learner.value.variables, "vf")
-            save(self.folder / BEST, arrays, self._about() | {"val_gain": gain, "val_epoch": self.epoch})
+            arrays: dict[str, np.ndarray] = {}
+            for name, variables in (("pi", self.learner.policy.variables), ("vf", self.learner.value.variables)):
+                arrays |= {key: array.copy() for key, array in weights_of(variables, name).items()}
+            self.best = arrays, self._about() | {"val_gain": gain, "val_epoch": self.epoch}
+            save(self.folder / BEST, *self.best)
 
     def _report(self) -> None:
         """Play test windows with the best policy, once, and with heuristics; print and keep what came of it."""
+        if self.epoch % self.config.val_every:  # not a part of the run: it may be gone on with from before
+            with self.screen:
+                self._look({})
         best = load(self.folder / BEST)
         start_from(self.learner, best)
         c, gain, epoch = self.config, best.told["val_gain"], best.told["val_epoch"]
@@ -252,7 +275,8 @@ class Run:
         rng = stream(c.seed, "minibatches to clone")
         loss = float("nan")
         for _ in range(c.clone_epochs):
-            parts = np.array_split(rng.permutation(len(decisions["action"])), max(1, len(decisions["action"]) // 1024))
+            count = len(decisions["action"])
+            parts = np.array_split(rng.permutation(count), max(1, count // c.minibatch))
             losses = []
             for part in parts:
                 seen = {name: column[part] for name, column in decisions.items() if name != "action"}
@@ -270,9 +294,12 @@ class Run:
         arrays: dict[str, np.ndarray] = {}
         for name, variables in _parts(self.learner).items():
             arrays |= {key: array.copy() for key, array in weights_of(variables, name).items()}
+        if self.best is not None:
+            arrays |= {f"best_{name}": array for name, array in self.best[0].items()}
         told = {
             "epoch": self.epoch, "interacts": self.interacts, "seconds": self.seconds, "waited": self.waited,
-            "best_gain": self.best_gain if np.isfinite(self.best_gain) else None,
+            "best_gain": self.best_gain if np.isfinite(self.best_gain) else None, "begun": self.begun,
+            "best": None if self.best is None else self.best[1],
         }  # fmt: skip
         return arrays, self._about() | told
 
@@ -282,7 +309,10 @@ class Run:
         told = checkpoint.told
         self.learner.set_scale(told["scale"])
         self.epoch, self.interacts, self.seconds = told["epoch"], told["interacts"], told["seconds"]
-        self.waited = told["waited"]
+        self.waited, self.begun = told["waited"], told["begun"]
+        if told["best"] is not None:
+            best = {n.removeprefix("best_"): a for n, a in checkpoint.arrays.items() if n.startswith("best_")}
+            self.best = best, told["best"]
         self.best_gain = -np.inf if told["best_gain"] is None else told["best_gain"]
 
 
