@@ -43,7 +43,7 @@ def main() -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         table.add_row(
             name, f"{len(batch.action):,}", f"{played - begin:.1f}", f"{learned - played:.1f}",
-            f"{learned - begin:.1f}", "< 20", f"{peak:.2f}", "< 2",
+            f"{learned - begin:.1f}", "" if "attn" in name else "< 20", f"{peak:.2f}", "" if "attn" in name else "< 2",
         )  # fmt: skip
     console().print(table)
 
