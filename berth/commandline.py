@@ -172,6 +172,20 @@ class _Store(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+class _Clear(_Store):
+    """Stores False, for a flag that begins with no_."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Keep that it is off."""
+        super().__call__(parser, namespace, False, option_string)
+
+
 def _flags(field: "dataclasses.Field[Any]") -> list[str]:
     """The long names of a field's flag."""
     return [f"--{name}" for name in (field.name, *ALIASES.get(field.name, ()))]
@@ -214,7 +228,8 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
         parser.add_argument(
             f"--no_{field.name}",
             dest=field.name,
-            action="store_false",
+            action=_Clear,
+            nargs=0,
             default=argparse.SUPPRESS,
             help=argparse.SUPPRESS,
         )

@@ -324,6 +324,14 @@ def test_a_resumed_run_keeps_its_settings(tmp_path):
     config, flags = read_config("philly", ["--resume_from", str(tmp_path)])
     with pytest.raises(ConfigError, match="a run on synthetic"):
         resumed(config, flags)
+    whole = load(tmp_path / LAST)
+    for name, value in (("epoch", "x"), ("begun", None), ("interacts", None)):
+        save(tmp_path / "odd.npz", whole.arrays, whole.told | {name: value})
+        with pytest.raises(ConfigError, match=f"{name} is "):
+            resumed(*read_config("synthetic", ["--resume_from", str(tmp_path / "odd.npz")]))
+    save(tmp_path / "odd.npz", whole.arrays | {"pi_0": whole.arrays["pi_0"] * np.nan}, whole.told)
+    with pytest.raises(ConfigError, match="not made of finite numbers"):
+        load(tmp_path / "odd.npz")
     config, flags = read_config("synthetic", ["--resume_from", str(tmp_path / BEST)])
     with pytest.raises(ConfigError, match="no state to go on from"):
         resumed(config, flags)
@@ -372,6 +380,8 @@ def test_the_seeds_flags_are_taken(words):
         ("--residual sjf --clone fcfs", "want one policy"),
         ("--split test", "reports on test"),
         ("--exp_name ../x", "want a folder's name"),
+        (f"--exp_name {'日' * 50}", "want a folder's name"),
+        ("--attn 1 --no_attn", "two names of one setting"),
         ("--config nowhere.json", "want a JSON file"),
         ("--epoch 3", "did you mean --epochs"),
     ],

@@ -50,13 +50,19 @@ def load(path: Path) -> Checkpoint:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         told = json.loads(arrays.pop("told").tobytes().decode())
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, AttributeError) as trouble:
+    except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile,
+            AttributeError) as trouble:  # fmt: skip
         raise ConfigError(f"{path}: not a checkpoint of Berth, or a damaged one ({trouble})") from None
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         came = told.get("format", "nothing") if isinstance(told, dict) else "nothing"
         raise ConfigError(f"{path}: says it is {came!r}, want {FORMAT!r}: another version wrote it, or another program")
-    if not isinstance(told.get("settings"), dict) or not isinstance(told.get("scale"), list):
+    scale = told.get("scale")
+    known = isinstance(scale, list) and len(scale) == 3 and all(isinstance(x, float | int) for x in scale)
+    if not told.get("settings") or not isinstance(told["settings"], dict) or not known:
         raise ConfigError(f"{path}: not a checkpoint of Berth, or a damaged one (no settings, or no scale)")
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
+            raise ConfigError(f"{path}: {name} is not made of finite numbers; want another checkpoint")
     return Checkpoint(arrays, told, path)
 
 

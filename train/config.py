@@ -117,7 +117,7 @@ class Config(Options):
             raise ConfigError(f"hidden {','.join(self.hidden)}: want widths from 1 to 4096 with commas, as in 32,16,8")
         if not _is_name(self.exp_name):
             raise ConfigError(
-                f"exp_name {self.exp_name!r}: want a folder's name: no /, no dot at its beginning, at most 100 letters"
+                f"exp_name {self.exp_name!r}: want a folder's name: no /, no dot at its beginning, at most 100 bytes"
             )
 
     @property
@@ -172,7 +172,8 @@ CHANGEABLE = ("epochs", "total_timesteps", "save_freq", "early_stopping_patience
 
 
 def _is_name(name: str) -> bool:
-    return not name or (Path(name).name == name and not name.startswith(".") and len(name) <= 100)
+    sound = Path(name).name == name and not name.startswith(".") and name.isprintable()
+    return not name or (sound and len(name.encode(errors="replace")) <= 100)
 
 
 def read_config(cluster: str, argv: Sequence[str] | None = None) -> tuple[Config, dict[str, Any]]:
@@ -186,7 +187,7 @@ def load_settings(path: str) -> dict[str, Any]:
     """The settings of a file; raises ConfigError where it cannot be read or names what is not known."""
     try:
         told = json.loads(Path(path).read_text())
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as trouble:
+    except (OSError, ValueError, RecursionError) as trouble:
         raise ConfigError(f"config {path}: {trouble}; want a JSON file of settings") from None
     if not isinstance(told, dict):
         raise ConfigError(f"config {path}: want a JSON object of settings")

@@ -78,6 +78,9 @@ def _read(path: Path, epochs: int) -> list[dict[str, float]]:
     try:
         with path.open() as file:
             rows = [{name: float(word) for name, word in row.items()} for row in csv.DictReader(file, delimiter="\t")]
-        return [row for row in rows if row["Epoch"] <= epochs]
+        kept = [row for row in rows if row["Epoch"] <= epochs]
+        if [row["Epoch"] for row in kept] != list(range(1, epochs + 1)):
+            raise ValueError(f"does not have the epochs 1 to {epochs}")
+        return kept
     except (OSError, ValueError, TypeError, KeyError) as trouble:
         raise ConfigError(f"{path}: {trouble}; want the run's own table, or none, to go on without it") from None

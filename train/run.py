@@ -11,7 +11,7 @@ import numpy as np
 
 from berth.commandline import writable_folder, written_whole
 from berth.console import show_rows, tell
-from berth.errors import ConfigError
+from berth.errors import ConfigError, SimulationError
 from berth.streams import stream
 from envs.reward import find_score
 from train.checkpoint import BEST, LAST, Checkpoint, find, load, put_weights, save, weights_of
@@ -22,6 +22,12 @@ from train.schedules import exploration_at, rate_at
 if TYPE_CHECKING:
     from train.ppo import Learner
     from train.rollouts import Episodes
+
+STATE: dict[str, Any] = {
+    "epoch": int, "interacts": int, "seconds": float | int, "waited": int, "begun": bool, "best_gain": float | None,
+    "best": dict | None,
+}  # fmt: skip
+"""What a checkpoint tells besides arrays, if a run can be gone on with from it."""
 
 CLONE_RATE = 1e-3
 """Learning rate of imitation."""
@@ -44,8 +50,11 @@ def resumed(config: Config, flags: dict[str, Any]) -> tuple[Config, Checkpoint]:
     """The settings of the run to go on with, and where it stopped; raises ConfigError for other settings."""
     checkpoint = load(find(config.resume_from, "--resume_from"))
     where = str(checkpoint.path)
-    if "epoch" not in checkpoint.told:
+    if "epoch" not in checkpoint.told and "begun" not in checkpoint.told:
         raise ConfigError(f"{where}: has weights but no state to go on from; want {LAST} of a run, or --trained_model")
+    for name, kind in STATE.items():
+        if not isinstance(checkpoint.told.get(name), kind):
+            raise ConfigError(f"{where}: {name} is {checkpoint.told.get(name)!r}: a damaged checkpoint, want another")
     before = Config(**from_settings(checkpoint.told["settings"], where))
     if before.cluster != config.cluster:
         raise ConfigError(f"{where}: a run on {before.cluster}; this program trains on {config.cluster}")
@@ -170,6 +179,10 @@ class Run:
         self.screen.updating()
         told = self.learner.update(batch, stream(c.seed, f"minibatches {epoch}"), pi_lr, vf_lr, exploration)
         updated = time.perf_counter()
+        if not np.isfinite([told.loss_pi, told.loss_v, told.entropy, told.grad_norm]).all():
+            raise SimulationError(
+                f"epoch {epoch + 1}: the losses are no numbers any more; {LAST} is from before. Lower --lr?"
+            )
         self.epoch, self.interacts = epoch + 1, self.interacts + len(batch.action)
         log = self.logger
         log.store(Epoch=self.epoch)
