@@ -18,7 +18,7 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	@touch $@
 
 demo: setup      ## train a policy on the shipped Philly sample, and judge it beside heuristics: a table and a picture
-	$(BIN)/python train/philly_train.py --exp_name demo --epochs 4 --trajs 16 --val_every 4 --val_windows 16 --report_windows 16
+	$(BIN)/python train/philly_train.py --exp_name demo --epochs 6 --trajs 16 --val_every 3 --val_windows 16 --report_windows 16
 	$(BIN)/python train/plot.py data/logs/demo/demo_s0 --out data/logs/demo/learning.png
 
 test: setup      ## the tests
