@@ -45,7 +45,7 @@ def program(folder, *words, wait=True):
     """The program itself, in a folder of its own."""
     command = [sys.executable, str(ROOT / "train/synthetic_train.py"), *FLAGS, *words]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    return (process.communicate(timeout=300), process.returncode) if wait else process
+    return (process.communicate(timeout=900), process.returncode) if wait else process
 
 
 def weights(folder, name=LAST):
@@ -207,7 +207,7 @@ def test_a_killed_run_can_be_gone_on_with(tmp_path):
     folder = tmp_path / "data/logs/k/k_s0"
     done = 0
     for wait in (0.05, 0.3, 0.75):
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while not (folder / LAST).exists() and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(wait)
@@ -217,7 +217,7 @@ def test_a_killed_run_can_be_gone_on_with(tmp_path):
         assert epoch >= done
         done = epoch
         process = program(tmp_path, "--epochs", "500", "--exp_name", "k", "--resume_from", str(folder), wait=False)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while load(folder / LAST).told["epoch"] <= done and time.monotonic() < deadline:
             time.sleep(0.05)
     process.send_signal(signal.SIGINT)
