@@ -43,7 +43,7 @@ def ours(check: Check, seed: int) -> tuple[int, float, float]:
         begin = time.perf_counter()
         training = Run(config, Path(folder))
         while training.interacts < check.decisions:
-            training._one_epoch()
+            training.one_epoch()
         seconds = time.perf_counter() - begin
     env = make_env(config, "validation", check.windows)
     return training.interacts, seconds, float(judge(env, training.learner, windows(check)).gain.mean())

@@ -29,7 +29,7 @@ def option(default: Any, text: str, choices: Sequence[str] = (), metavar: str = 
 
 
 def argument(text: str, metavar: str) -> Any:
-    """Declare a field that is given by its place on the command line, not by a flag."""
+    """Declare a field that is given by its place on the command line, not by a flag; a tuple takes any number."""
     return dataclasses.field(metadata={"help": text, "choices": (), "metavar": metavar, "place": True})
 
 
@@ -151,7 +151,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Store(argparse.Action):
-    """Stores a value; a setting that comes under two names with two values is an error."""
+    """Stores a value, False for a flag that takes none; a setting under two names with two values is an error."""
 
     def __call__(
         self,
@@ -162,7 +162,7 @@ class _Store(argparse.Action):
     ) -> None:
         """Keep the value, and under which name it came."""
         names: dict[str, str] = parser.__dict__.setdefault("names_given", {})
-        flag = str(option_string)
+        flag, values = str(option_string), False if self.nargs == 0 else values
         before = names.setdefault(self.dest, flag)
         if before != flag and getattr(namespace, self.dest) != values:
             raise ConfigError(
@@ -170,20 +170,6 @@ class _Store(argparse.Action):
             )
         names[self.dest] = flag
         setattr(namespace, self.dest, values)
-
-
-class _Clear(_Store):
-    """Stores False, for a flag that begins with no_."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        """Keep that it is off."""
-        super().__call__(parser, namespace, False, option_string)
 
 
 def _flags(field: "dataclasses.Field[Any]") -> list[str]:
@@ -215,7 +201,8 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
     text = str(field.metadata["help"]).replace("%", "%%")
     choices: tuple[str, ...] = field.metadata["choices"]
     if field.metadata.get("place"):
-        parser.add_argument(field.name, metavar=field.metadata["metavar"], help=text)
+        many: dict[str, Any] = {"nargs": "*"} if kind is tuple else {}
+        parser.add_argument(field.name, metavar=field.metadata["metavar"], help=text, **many)
         return
     if field.default not in (None, "", ()):
         shown = ",".join(field.default) if isinstance(field.default, tuple) else field.default
@@ -228,7 +215,7 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
         parser.add_argument(
             f"--no_{field.name}",
             dest=field.name,
-            action=_Clear,
+            action=_Store,
             nargs=0,
             default=argparse.SUPPRESS,
             help=argparse.SUPPRESS,

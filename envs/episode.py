@@ -16,12 +16,13 @@ from envs.options import Options
 from envs.reward import SCORES, find_score
 from envs.sim.cards import CARD, EPISODE, KEY, KIND, LEVELS, TOLD
 from envs.sim.cluster import Nodes
+from envs.sim.members import members
 from envs.sim.outside import register
 from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, STUCK, play_one
 from envs.sim.priorities import GIVEN
 from envs.sim.rankset import words_for
 from envs.sim.seen import snapshot_of
-from envs.sim.setting import members, set_up
+from envs.sim.setting import set_up
 from envs.sim.state import HISTORY, JOB, LINK, PLACE
 from envs.sim.world import World
 from envs.snapshot import Snapshot

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import sys
 import warnings
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -18,7 +19,8 @@ from envs.clusters import CLUSTERS, find_cluster
 from envs.knowledge import similar_jobs
 from envs.options import Options
 from envs.sim.cluster import Cluster
-from envs.sim.setting import ENDED, EVERY, ROSTER, list_unended
+from envs.sim.members import EVERY, ROSTER, list_unended
+from envs.sim.setting import ENDED
 from envs.sim.simulator import Simulation
 from envs.sim.world import World
 from envs.workload import Workload, prepare
@@ -178,18 +180,12 @@ class Fresh:
 
     def _stage(self, seed: int) -> Stage:
         """Jobs of one episode, replayed; more are made where some can never fit, as far as that is sensible."""
-        jobs = self.jobs
-        while True:
-            try:
+        for jobs in (self.jobs << doublings for doublings in range(11)):
+            with suppress(NothingFits):  # by chance; among more jobs some may
                 made = self._made(jobs, seed)
                 if len(made) >= self.jobs:
                     return set_stage(made, self.options)
-            except NothingFits:
-                if jobs >= 1000 * self.jobs:
-                    raise
-            if jobs >= 1000 * self.jobs:
-                raise NothingFits(f"of {jobs:,} fresh jobs only {len(made):,} fit the cluster; want larger pools")
-            jobs *= 2
+        raise NothingFits(f"of {jobs:,} fresh jobs fewer than {self.jobs:,} fit the cluster; want larger pools")
 
     def _made(self, jobs: int, seed: int) -> Workload:
         shape: Shape = dataclasses.replace(self.shape, burst_size=min(self.shape.burst_size, float(jobs)))

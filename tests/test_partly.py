@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envs.sim.partly import MOST_SPARE, least_change
+from allocation.partly import MOST_SPARE, least_change
 from legacy.environment import Episode
 
 

@@ -137,6 +137,17 @@ def test_permuted_slots_permute_the_logits(architecture, shape):
         np.testing.assert_allclose(*values, atol=1e-4)
 
 
+@pytest.mark.parametrize("architecture", NETWORKS)
+def test_first_weights_are_the_seeds_and_no_two_layers_are_alike(architecture):
+    one, again, other = (build(architecture, Design(WAITING, (8, 4), False, seed)) for seed in (0, 0, 1))
+    for network, same, different in zip(one, again, other, strict=True):
+        kernels = [[w for w in net.get_weights() if np.any(w)] for net in (network, same, different)]
+        assert all((a == b).all() for a, b in zip(kernels[0], kernels[1], strict=True))
+        assert not any((a == b).any() for a, b in zip(kernels[0], kernels[2], strict=True))
+        for i, a in enumerate(kernels[0]):
+            assert not any(a.shape == b.shape and np.allclose(a, b) for b in kernels[0][:i])
+
+
 @pytest.mark.parametrize("architecture", ["attn"])
 def test_empty_slots_are_not_looked_at(architecture):
     rng = np.random.default_rng(2)

@@ -18,7 +18,8 @@ from tests.conftest import ROOT
 from train import plot
 from train.checkpoint import BEST, FORMAT, LAST, find, load, save
 from train.config import ARCHITECTURES, Config, from_settings, read_config, to_settings
-from train.run import Run, resumed
+from train.resume import resumed
+from train.run import Run
 from train.schedules import SCHEDULES, exploration_at, rate_at
 
 TINY = {
@@ -465,6 +466,7 @@ def test_learning_curves(tmp_path, capsys):
         (["nowhere"], "want a run"),
         (["--out", "x.png"], "nothing to draw"),
         ([str(tmp_path / "exp_s0"), "--z"], "not a flag"),
+        ([str(tmp_path / "exp_s0"), "--x", "Epch"], "did you mean Epoch"),
         ([str(tmp_path / "exp_s0/config.json")], "want a run that has finished"),
     ):
         with pytest.raises(ConfigError, match=message):

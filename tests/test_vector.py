@@ -234,3 +234,34 @@ def test_seeds_and_windows_that_are_none_are_told(wrong):
 def test_what_many_environments_cannot_do_is_told(wrong):
     with pytest.raises(ConfigError, match="want"):
         gymnasium.make_vec("Philly-v0", num_envs=2, seq_len=30, **wrong)
+
+
+def test_environments_that_rest_are_left_alone():
+    """Three episodes of eight decisions are over while one, begun again after three, plays on; then one is reset."""
+    many = SchedulingVectorEnv(4, AutoresetMode.DISABLED, cluster="philly", seq_len=8, warm_start=False)
+    seen, _ = many.reset(seed=5, options={"first": [10, 20, 30, 40]})
+    first = np.array([True, False, False, False])
+    rested = 0
+    for step in range(11):
+        if step == 3:
+            seen, _ = many.reset(options={"first": 10, "reset_mask": first})
+        resting = many.rows["left"] == 0
+        before = {name: array.copy() for name, array in seen.items()}
+        seen, rewards, terminated, _, info = many.step(seen["mask"].argmax(axis=1))
+        for name, array in seen.items():
+            assert (array[resting] == before[name][resting]).all()
+        assert not rewards[resting].any()
+        assert not terminated[resting].any()
+        assert not info.get("_gain", resting & False)[resting].any()
+        rested += int(resting.sum())
+        many.rest(np.flatnonzero(terminated))
+    assert rested == 9
+    assert not many.rows["left"].any()
+    many.reset(options={"first": 50, "reset_mask": first})
+    many.step(np.zeros(4, int))
+    assert many.rows["left"].tolist() == [7, 0, 0, 0]
+    many.reset(seed=0)
+    for _ in range(8):
+        many.step(np.zeros(4, int))
+    with pytest.raises(SimulationError):  # nobody rests who was not told to
+        many.step(np.zeros(4, int))

@@ -61,7 +61,7 @@ class Buffer:
     def store(self, **columns: np.ndarray) -> None:
         """Keep some decisions: a row in every column, the packed observations and what was done."""
         more = len(columns["action"])
-        if self.count + more > len(self._bufs["action"]):
+        while self.count + more > len(self._bufs["action"]):
             self._grow()
         for name, column in columns.items():
             self._bufs[name][self.count : self.count + more] = column
@@ -69,7 +69,7 @@ class Buffer:
 
     def _grow(self) -> None:
         for name, buf in self._bufs.items():
-            self._bufs[name] = np.empty((len(buf) * 3 // 2, *buf.shape[1:]), buf.dtype)
+            self._bufs[name] = np.empty((len(buf) * 3 // 2 + 1, *buf.shape[1:]), buf.dtype)
             self._bufs[name][: self.count] = buf[: self.count]
 
     def column(self, name: str) -> np.ndarray:

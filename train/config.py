@@ -14,6 +14,7 @@ from envs.policies import find_policy
 from train.schedules import SCHEDULES
 
 ARCHITECTURES = ("kernel", "mlp", "attn", "cross_attn")
+"""The networks of train/networks.py, which takes long to import."""
 
 RUNS = "data/logs"
 
@@ -40,7 +41,7 @@ class Config(Options):
     exp_name: str = option("", f"name of the experiment, a folder in {RUNS}/; default: the cluster's name")
     config: str = option("", "read settings from a file (config.json of a run); flags go before it", metavar="FILE")
     pre_trained: bool = option(False, "begin with the weights of --trained_model")
-    trained_model: str = option("", "a run or a checkpoint to take weights from", metavar="RUN")
+    trained_model: str = option("", "a run (its last checkpoint) or a checkpoint to take weights from", metavar="RUN")
     resume_from: str = option("", "go on with a run, exactly where it stopped", metavar="RUN")
     policy_arch: str = option("", "the network; default: kernel", choices=ARCHITECTURES)
     attn: bool | None = option(None, "1 is --policy_arch attn, 0 is --policy_arch kernel")

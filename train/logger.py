@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from berth.commandline import written_whole
 from berth.errors import ConfigError
+from train.rollouts import Episodes
 
 PROGRESS, CURVE = "progress.txt", "curve.csv"
 
@@ -39,11 +40,19 @@ class EpochLogger:
         self.row |= {name: float(number) for name, number in numbers.items()}
 
     def store_many(self, name: str, values: np.ndarray) -> None:
-        """Note average, deviation, most and least of some values, as Spinning Up names them."""
+        """Note average, deviation, most and least of some values, as Spinning Up names them (nan of none)."""
+        values = values if len(values) else np.array([np.nan])
         self.store(**{
             f"Average{name}": values.mean(), f"Std{name}": values.std(), f"Max{name}": values.max(),
             f"Min{name}": values.min(),
         })  # fmt: skip
+
+    def store_episodes(self, episodes: Episodes) -> None:
+        """Note how an epoch's episodes ended, as far as any did."""
+        self.store_many("EpRet", episodes.earned)
+        columns = {"EpLen": episodes.decisions, "AgentScore": episodes.agent, "BaselineScore": episodes.baseline}
+        self.store(**{name: values.mean() if len(values) else np.nan for name, values in columns.items()})
+        self.store(Episodes=len(episodes.gain))
 
     def dump(self) -> dict[str, float]:
         """Write this epoch's row everywhere; returns it."""

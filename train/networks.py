@@ -8,6 +8,7 @@ import numpy as np
 from keras import layers, ops
 
 from envs.observation import JOB_FEATURES, POOL_FEATURES
+from train.config import ARCHITECTURES
 
 SLOT = [feature.name for feature in JOB_FEATURES].index("slot")
 """The column of `jobs` that is above 0 where the slot holds a job."""
@@ -131,9 +132,23 @@ def _cross_attn(design: Design, seeds: Iterator[int], policy: bool) -> keras.Mod
     return _judging(design, seeds, policy, _mix)
 
 
+class _Unlike(keras.initializers.Initializer):
+    """Glorot's first weights, others each time: Keras gives all layers of an attention copies of one initializer."""
+
+    def __init__(self, seeds: Iterator[int]) -> None:
+        self.seeds = seeds
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """The weights of one layer."""
+        return keras.initializers.GlorotUniform(seed=next(self.seeds))(shape, dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """What a copy is made from: it goes on with the same seeds."""
+        return {"seeds": self.seeds}
+
+
 def _attention(seeds: Iterator[int]) -> layers.MultiHeadAttention:
-    kernel = keras.initializers.GlorotUniform(seed=next(seeds))
-    return layers.MultiHeadAttention(HEADS, TOKEN // HEADS, kernel_initializer=kernel)
+    return layers.MultiHeadAttention(HEADS, TOKEN // HEADS, kernel_initializer=_Unlike(seeds))
 
 
 def _gpu_tokens(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
@@ -166,3 +181,5 @@ NETWORKS: dict[str, Callable[[Design, Iterator[int], bool], keras.Model]] = {
     "cross_attn": _cross_attn,
 }
 """Every architecture by name."""
+
+assert tuple(NETWORKS) == ARCHITECTURES

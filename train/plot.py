@@ -2,24 +2,16 @@
 
 import csv
 import re
-import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from berth.commandline import run, writable_file
+from berth.commandline import argument, option, parse, run, writable_file
 from berth.console import tell
 from berth.errors import ConfigError
-
-USAGE = """usage: plot.py RUN_OR_CSV [RUN_OR_CSV ...] [--out PNG] [--x COLUMN]
-
-Draw the learning curves of runs (folders in data/logs/) or of their progress.txt or curve.csv. Runs that differ only in
-their seed (NAME_s0, NAME_s1, ...) become one curve: the mean, with a band from the lowest to the highest.
-
-  --out PNG     where to draw; default: learning.png in the first run's folder
-  --x COLUMN    what the curves go over (default: TotalEnvInteracts) [Epoch, TotalEnvInteracts, Time]
-"""
 
 PANELS = {
     "gain over the baseline": (("AverageEpRet", "training"), ("ValGain", "validation")),
@@ -30,6 +22,21 @@ PANELS = {
 """What is drawn: a title, and columns with what they are called in the legend."""
 
 AXES = {"Epoch": "epoch", "TotalEnvInteracts": "decisions", "Time": "seconds"}
+
+DESCRIPTION = """Draw the learning curves of runs.
+
+Runs that differ only in their seed (NAME_s0, NAME_s1, ...) become one curve: the mean, with a band from the lowest to
+the highest.
+"""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What train/plot.py takes."""
+
+    runs: tuple[str, ...] = argument("runs (folders in data/logs/), or their progress.txt or curve.csv", "RUN_OR_CSV")
+    out: str = option("", "where to draw; default: learning.png in the first run's folder", metavar="PNG")
+    x: str = option("TotalEnvInteracts", "what the curves go over", choices=tuple(AXES))
 
 
 def read_curve(path: Path) -> dict[str, np.ndarray]:
@@ -103,35 +110,20 @@ def _draw_one(panel: Any, curve: tuple[np.ndarray, ...], color: str, style: str,
         panel.fill_between(where, low, high, color=color, alpha=0.15)
 
 
-def main(words: list[str]) -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Draw what the command line names."""
-    if not words or {"-h", "--help"} & set(words):
-        print(USAGE)
-        return
-    paths, given = [], {"--out": "", "--x": "TotalEnvInteracts"}
-    rest = iter(words)
-    for word in rest:
-        flag, equals, value = word.partition("=")
-        if flag in given:
-            given[flag] = value if equals else next(rest, "")
-            if not given[flag]:
-                raise ConfigError(f"{flag} needs a word after it (plot.py --help tells more)")
-        elif word.startswith("-"):
-            raise ConfigError(f"{word} is not a flag here; known: {', '.join(given)} (plot.py --help tells more)")
-        else:
-            paths.append(Path(word))
+    config = parse(Config, words, DESCRIPTION)
+    paths = [Path(word) for word in config.runs]
     if not paths:
         raise ConfigError("nothing to draw; want a run or a table (plot.py --help tells more)")
-    if given["--x"] not in AXES:
-        raise ConfigError(f"--x {given['--x']}: known: {', '.join(AXES)}")
     experiments: dict[str, list[dict[str, np.ndarray]]] = {}
     for path in paths:
         experiments.setdefault(experiment_of(path), []).append(read_curve(path))
     folder = paths[0] if paths[0].is_dir() else paths[0].parent
-    out = writable_file("--out", given["--out"] or str(folder / "learning.png"), ".png", ".pdf", ".svg")
-    draw(experiments, given["--x"], out)
+    out = writable_file("--out", config.out or str(folder / "learning.png"), ".png", ".pdf", ".svg")
+    draw(experiments, config.x, out)
     tell(f"drawn: {out}")
 
 
 if __name__ == "__main__":
-    run(lambda: main(sys.argv[1:]))
+    run(main)

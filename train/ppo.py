@@ -16,6 +16,9 @@ MASKED = -1e9
 BIGGEST = 20.0
 """Where the logarithm of a probability ratio is cut before it is raised to e, so that no ratio is infinite."""
 
+CHUNK = 1024
+"""Decisions that are assessed at a time."""
+
 
 def log_probabilities(logits: Any, mask: Any, exploration: Any) -> Any:
     """Logarithms of the actions' probabilities (batch, actions): π' = (1 - ε) π + ε / valid actions, 0 where masked.
@@ -49,10 +52,6 @@ def clip_loss(logp: Any, logp_old: Any, advantage: Any, clip_ratio: float) -> tu
     loss = -tf.reduce_mean(tf.minimum(ratio * advantage, clipped * advantage))
     outside = tf.reduce_mean(tf.cast(tf.abs(ratio - 1.0) > clip_ratio, tf.float32))
     return loss, tf.reduce_mean(ratio - 1.0 - change), outside
-
-
-CHUNK = 1024
-"""Decisions that are assessed at a time."""
 
 
 class Rules(NamedTuple):
@@ -111,7 +110,7 @@ class Learner:
     def __init__(self, architecture: str, design: Design, rules: Rules) -> None:
         self.rules, self.design = rules, design
         self.policy, self.value = build(architecture, design)
-        self.pi_optimizer, self.vf_optimizer = keras.optimizers.Adam(3e-4, epsilon=1e-8), keras.optimizers.Adam(1e-3)
+        self.pi_optimizer, self.vf_optimizer = keras.optimizers.Adam(), keras.optimizers.Adam()
         self.pi_optimizer.build(self.policy.trainable_variables)
         self.vf_optimizer.build(self.value.trainable_variables)
         self.scale = Scale()

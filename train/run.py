@@ -1,6 +1,5 @@
 """A training run, from its settings to its report."""
 
-import dataclasses
 import json
 import sys
 import time
@@ -9,25 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from berth.commandline import writable_folder, written_whole
+from berth.commandline import written_whole
 from berth.console import show_rows, tell
 from berth.errors import ConfigError, SimulationError
 from berth.streams import stream
 from envs.reward import find_score
 from train.checkpoint import BEST, LAST, Checkpoint, find, load, put_weights, save, weights_of
-from train.config import CHANGEABLE, Config, from_settings, read_config, to_settings
+from train.config import Config, read_config, to_settings
 from train.quiet import load_tensorflow
+from train.resume import make_room, resumed
 from train.schedules import exploration_at, rate_at
 
 if TYPE_CHECKING:
     from train.ppo import Learner
-    from train.rollouts import Episodes
-
-STATE: dict[str, Any] = {
-    "epoch": int, "interacts": int, "seconds": float | int, "waited": int, "begun": bool, "best_gain": float | None,
-    "best": dict | None,
-}  # fmt: skip
-"""What a checkpoint tells besides arrays, if a run can be gone on with from it."""
 
 CLONE_RATE = 1e-3
 """Learning rate of imitation."""
@@ -46,52 +39,6 @@ def main(cluster: str) -> None:
         Run(config, config.folder).go()
 
 
-def resumed(config: Config, flags: dict[str, Any]) -> tuple[Config, Checkpoint]:
-    """The settings of the run to go on with, and where it stopped; raises ConfigError for other settings."""
-    checkpoint = load(find(config.resume_from, "--resume_from"))
-    where = str(checkpoint.path)
-    if "epoch" not in checkpoint.told and "begun" not in checkpoint.told:
-        raise ConfigError(f"{where}: has weights but no state to go on from; want {LAST} of a run, or --trained_model")
-    for name, kind in STATE.items():
-        if not isinstance(checkpoint.told.get(name), kind):
-            raise ConfigError(f"{where}: {name} is {checkpoint.told.get(name)!r}: a damaged checkpoint, want another")
-    before = Config(**from_settings(checkpoint.told["settings"], where))
-    if before.cluster != config.cluster:
-        raise ConfigError(f"{where}: a run on {before.cluster}; this program trains on {config.cluster}")
-    for name in flags:
-        mine, its = (_meant(one, name) for one in (config, before))
-        if name not in (*CHANGEABLE, "resume_from") and mine != its:
-            raise ConfigError(f"--{name} {flags[name]}: the run has {its}; only {', '.join(CHANGEABLE)} may change")
-    changed = {name: getattr(config, name) for name in CHANGEABLE if name in flags}
-    again = dataclasses.replace(before, **changed)
-    if again.epochs < checkpoint.told["epoch"]:
-        raise ConfigError(
-            f"epochs {again.epochs}: the run has had {checkpoint.told['epoch']} already; want as many at least"
-        )
-    return again, checkpoint
-
-
-def _meant(config: Config, name: str) -> Any:
-    """What a setting comes to, where it has a default or another name."""
-    if name in ("policy_arch", "attn"):
-        return config.architecture
-    return config.rates if name in ("lr", "pi_lr", "vf_lr") else getattr(config, name)
-
-
-def _make_room(folder: Path) -> None:
-    """Make the run's folder; one that holds a run already is kept under another name."""
-    if (folder / LAST).exists():
-        number = 1
-        while (kept := folder.with_name(f"{folder.name}.old{number}")).exists():
-            number += 1
-        try:
-            folder.rename(kept)
-        except OSError as trouble:
-            raise ConfigError(f"{folder}: {trouble.strerror}, want a run that can be put aside") from None
-        tell(f"an earlier run of this name is now {kept}; --resume_from goes on with a run")
-    writable_folder("--exp_name", str(folder))
-
-
 class Run:
     """A run: what it has learned, and how far it is."""
 
@@ -103,7 +50,7 @@ class Run:
 
         self.config, self.folder = config, folder
         self.epoch, self.interacts, self.seconds = 0, 0, 0.0
-        self.best_gain, self.waited = -np.inf, 0
+        self.waited = 0  # looks at the validation windows without improvement
         self.begun = False  # whether it has been looked at before the first epoch
         self.best: tuple[dict[str, np.ndarray], dict[str, Any]] | None = None
         episodes = config.trajs
@@ -116,16 +63,17 @@ class Run:
             self._restore(checkpoint)
         elif config.pre_trained:
             start_from(self.learner, load(find(config.trained_model, "--trained_model")))
-        if checkpoint is None:
-            _make_room(folder)
-        writable_folder("--resume_from" if checkpoint else "--exp_name", str(folder))
-        for left in folder.glob(".*.npz.*"):  # of a process that was killed while it wrote
-            left.unlink()
+        make_room(folder, checkpoint is not None)
         if self.best is not None:
             save(folder / BEST, *self.best)
         self.logger = EpochLogger(folder, to_settings(config), self.epoch)
         self.screen = Screen(config, self.epoch)
         self._state = self._snapshot()
+
+    @property
+    def best_gain(self) -> float:
+        """The highest gain on the validation windows so far."""
+        return -np.inf if self.best is None else float(self.best[1]["val_gain"])
 
     def go(self) -> None:
         """Reset, collect, update, log; until the epochs are over, or nothing improves."""
@@ -137,7 +85,7 @@ class Run:
                 if not self.begun:
                     self._begin()
                 while not self._is_over():
-                    self._one_epoch()
+                    self.one_epoch()
         except KeyboardInterrupt:
             save(self.folder / LAST, *self._state)
             epoch = self._state[1]["epoch"]
@@ -161,7 +109,7 @@ class Run:
         self._state = self._snapshot()
         save(self.folder / LAST, *self._state)
 
-    def _one_epoch(self) -> None:
+    def one_epoch(self) -> None:
         """Collect decisions, learn from them, look at the validation windows, and write it all down."""
         from train.rollouts import collect
 
@@ -186,7 +134,8 @@ class Run:
         self.epoch, self.interacts = epoch + 1, self.interacts + len(batch.action)
         log = self.logger
         log.store(Epoch=self.epoch)
-        log_episodes(log, episodes, batch.value)
+        log.store_episodes(episodes)
+        log.store_many("VVals", batch.value)
         log.store(
             TotalEnvInteracts=self.interacts, LossPi=told.loss_pi, LossV=told.loss_v, DeltaLossPi=told.delta_loss_pi,
             DeltaLossV=told.delta_loss_v, Entropy=told.entropy, KL=told.kl, ClipFrac=told.clip_frac,
@@ -217,7 +166,6 @@ class Run:
         }  # fmt: skip
         self.waited = 0 if gain > self.best_gain + self.config.early_stopping_threshold else self.waited + 1
         if gain > self.best_gain:
-            self.best_gain = gain
             arrays: dict[str, np.ndarray] = {}
             for name, variables in (("pi", self.learner.policy.variables), ("vf", self.learner.value.variables)):
                 arrays |= {key: array.copy() for key, array in weights_of(variables, name).items()}
@@ -311,8 +259,7 @@ class Run:
             arrays |= {f"best_{name}": array for name, array in self.best[0].items()}
         told = {
             "epoch": self.epoch, "interacts": self.interacts, "seconds": self.seconds, "waited": self.waited,
-            "best_gain": self.best_gain if np.isfinite(self.best_gain) else None, "begun": self.begun,
-            "best": None if self.best is None else self.best[1],
+            "begun": self.begun, "best": None if self.best is None else self.best[1],
         }  # fmt: skip
         return arrays, self._about() | told
 
@@ -326,7 +273,6 @@ class Run:
         if told["best"] is not None:
             best = {n.removeprefix("best_"): a for n, a in checkpoint.arrays.items() if n.startswith("best_")}
             self.best = best, told["best"]
-        self.best_gain = -np.inf if told["best_gain"] is None else told["best_gain"]
 
 
 def _parts(learner: "Learner") -> dict[str, list[Any]]:
@@ -352,15 +298,3 @@ def start_from(learner: "Learner", checkpoint: Checkpoint) -> None:
     put_weights(learner.policy.variables, checkpoint, "pi")
     put_weights(learner.value.variables, checkpoint, "vf")
     learner.set_scale(checkpoint.told["scale"])
-
-
-def log_episodes(log: Any, episodes: "Episodes", values: np.ndarray) -> None:
-    """Log how an epoch's episodes ended, as far as any did."""
-    if len(episodes.gain):
-        log.store_many("EpRet", episodes.earned)
-        log.store(EpLen=float(episodes.decisions.mean()))
-    else:
-        log.store(**dict.fromkeys(("AverageEpRet", "StdEpRet", "MaxEpRet", "MinEpRet", "EpLen"), float("nan")))
-    log.store_many("VVals", values)
-    mean = (float(x.mean()) if len(x) else float("nan") for x in (episodes.agent, episodes.baseline))
-    log.store(**dict(zip(("AgentScore", "BaselineScore"), mean, strict=True)), Episodes=len(episodes.gain))

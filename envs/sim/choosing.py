@@ -8,7 +8,7 @@ from envs.sim.kernel import advance
 from envs.sim.line import join_line, leave_line, sort_lines
 from envs.sim.moves import begin, try_place
 from envs.sim.reckoning import reckon
-from envs.sim.room import fits_now, look_at_nodes
+from envs.sim.room import fits_now, look_at_nodes, mark_what_fits
 from envs.sim.scale import scaled
 from envs.sim.state import predict
 
@@ -129,7 +129,7 @@ def to_decision(
     """Let things happen until a job can be chosen; False where the episode is over, or its horizon is reached."""
     while True:
         if episode[0].fit:
-            found = _mark_what_fits(sim, queues, pools, capacity, free, tally, episode, kinds, looks, seen, counts)
+            found = mark_what_fits(sim, queues, pools, capacity, free, tally, episode, kinds, looks, seen, counts)
         else:
             found = _serve_held(
                 sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
@@ -147,36 +147,6 @@ def to_decision(
             sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
             recent, mix, episode, cards, keys, kinds, looks, line, line_kinds, arrived, told,
         )  # fmt: skip
-
-
-@inlined
-def _mark_what_fits(
-    sim: np.ndarray,
-    queues: np.ndarray,
-    pools: np.ndarray,
-    capacity: np.ndarray,
-    free: np.ndarray,
-    tally: np.ndarray,
-    episode: np.ndarray,
-    kinds: np.ndarray,
-    looks: np.ndarray,
-    seen: np.ndarray,
-    counts: np.ndarray,
-) -> bool:
-    """Under `fit`, mark the sizes that can be chosen; tell whether there is one."""
-    found = False
-    for p in range(len(looks)):
-        if looks[p].stale:
-            look_at_nodes(pools, capacity, free, looks, seen, counts, p)
-            looks[p].open = False
-            for k in range(queues[p].size_low, queues[p].size_high):
-                if kinds[k].waiting > 0 and kinds[k].tried != looks[p].version:
-                    kinds[k].tried = looks[p].version
-                    kinds[k].fits = fits_now(sim, pools, capacity, free, tally, episode, kinds, looks, counts, k)
-                kinds[k].choosable = kinds[k].fits and kinds[k].waiting > 0
-                looks[p].open = looks[p].open or kinds[k].choosable
-        found = found or looks[p].open
-    return found
 
 
 @inlined

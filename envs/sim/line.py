@@ -8,7 +8,7 @@ hardly more than a short one.
 import numpy as np
 
 from berth.compiled import inlined, njit
-from envs.sim.priorities import key
+from envs.sim.priorities import key, ranking
 
 
 @njit
@@ -121,8 +121,7 @@ def _sort_stretch(
     by_key, ties = np.empty(len(there)), np.empty(len(there))
     for i in range(len(there)):
         by_key[i], ties[i] = keys[there[i]].key, keys[there[i]].tie
-    by_tie = np.argsort(ties, kind="mergesort")
-    order = by_tie[np.argsort(by_key[by_tie], kind="mergesort")]
+    order = ranking(by_key, ties)
     for i in range(len(there)):
         line[low + i] = there[order[i]]
         line_kinds[low + i] = cards[there[order[i]]].kind

@@ -7,7 +7,7 @@ from allocation.placers import MILP
 from allocation.tiers import mixed
 from berth.compiled import njit
 from envs.sim.outside import ask_outside
-from envs.sim.priorities import key
+from envs.sim.priorities import key, ranking
 from envs.sim.rankset import insert, next_from, note_least, remove
 from envs.sim.state import RECENT, account, push_end
 
@@ -288,5 +288,4 @@ def line_up(
         line[i] = job
         keys[i], ties[i] = key(sim, jobs, links, pools, job)
         job = links[job].after
-    by_tie = np.argsort(ties, kind="mergesort")
-    return line[by_tie[np.argsort(keys[by_tie], kind="mergesort")]]
+    return line[ranking(keys, ties)]

@@ -5,7 +5,7 @@ import numpy as np
 from berth.compiled import inlined, njit
 from envs.sim.choosing import next_event
 from envs.sim.line import goes_first
-from envs.sim.priorities import key
+from envs.sim.priorities import key, ranking
 from envs.sim.scale import PER_LONGEST, ln, scaled
 from envs.sim.state import HISTORY
 
@@ -179,8 +179,7 @@ def write_prior(
     for i in range(shown):
         keys[i], ties[i] = key(sim, jobs, links, pools, slots[order[i]])
     sim[0].policy = own
-    by_tie = np.argsort(ties, kind="mergesort")
-    order = order[by_tie[np.argsort(keys[by_tie], kind="mergesort")]]
+    order = order[ranking(keys, ties)]
     prior[:] = 1.0
     before = 0
     for slot in order:

@@ -4,10 +4,10 @@ import numpy as np
 
 from allocation.orders import DEFRAG, partly_change
 from allocation.outlined import placing
+from allocation.partly import MOST_SPARE, least_change
 from allocation.placers import CONSOLIDATE
 from allocation.tiers import largest
 from berth.compiled import inlined, njit
-from envs.sim.partly import MOST_SPARE, least_change
 from envs.sim.room import fits_now, look_at_nodes
 from envs.sim.scale import MANY_JOBS, ln, scaled
 

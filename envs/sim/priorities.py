@@ -83,3 +83,10 @@ def _by_regression(policy: int, s: float, r: float, n: float) -> tuple[float, fl
     if policy == F3:
         return r * n + 6860000.0 * log_s, 0.0
     return r * math.sqrt(n) + 530000.0 * log_s, 0.0
+
+
+@njit
+def ranking(keys: np.ndarray, ties: np.ndarray) -> np.ndarray:
+    """In which order jobs go by keys (jobs,), then by keys for ties; what is equal stays in order."""
+    by_tie = np.argsort(ties, kind="mergesort")
+    return by_tie[np.argsort(keys[by_tie], kind="mergesort")]

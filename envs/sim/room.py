@@ -62,3 +62,33 @@ def fits_now(
         if sim[0].tiers == 1 or largest(counts[p], fewest + 1) < gpus:
             return False
     return room_for(sim, pools, capacity, free, tally, p, gpus, fewest)
+
+
+@inlined
+def mark_what_fits(
+    sim: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    tally: np.ndarray,
+    episode: np.ndarray,
+    kinds: np.ndarray,
+    looks: np.ndarray,
+    seen: np.ndarray,
+    counts: np.ndarray,
+) -> bool:
+    """Under `fit`, mark the sizes that can be chosen; tell whether there is one."""
+    found = False
+    for p in range(len(looks)):
+        if looks[p].stale:
+            look_at_nodes(pools, capacity, free, looks, seen, counts, p)
+            looks[p].open = False
+            for k in range(queues[p].size_low, queues[p].size_high):
+                if kinds[k].waiting > 0 and kinds[k].tried != looks[p].version:
+                    kinds[k].tried = looks[p].version
+                    kinds[k].fits = fits_now(sim, pools, capacity, free, tally, episode, kinds, looks, counts, k)
+                kinds[k].choosable = kinds[k].fits and kinds[k].waiting > 0
+                looks[p].open = looks[p].open or kinds[k].choosable
+        found = found or looks[p].open
+    return found
