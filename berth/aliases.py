@@ -9,5 +9,6 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "clip_ratio": ("clip_coef",),
     "max_grad_norm": ("grad_clip",),
     "backfil": ("backfill",),
+    "windows": ("iter",),
 }
 """The name of a setting, and what else its flag may be called."""

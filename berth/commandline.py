@@ -33,6 +33,14 @@ def argument(text: str, metavar: str) -> Any:
     return dataclasses.field(metadata={"help": text, "choices": (), "metavar": metavar, "place": True})
 
 
+def same(config: type[Any], name: str, **other: Any) -> Any:
+    """Declare a field as another program has it, but for what is named: default, text, choices, metavar."""
+    field = next(field for field in dataclasses.fields(config) if field.name == name)
+    told = {**field.metadata, **{("help" if key == "text" else key): value for key, value in other.items()}}
+    default = told.pop("default", field.default)
+    return dataclasses.field(default=default, metadata=told)
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Phrase a suggestion for a name that is not known: the nearest one, then all."""
     known = list(known)

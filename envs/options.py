@@ -47,6 +47,9 @@ class Options:
     batch_job_slice: int = option(0, "use only the first jobs of the split, 0 = all")
     seq_len: int = option(256, "scored jobs in an episode")
     warm_start: bool = option(True, "begin with the running jobs and the backlog of the baseline, not an idle cluster")
+    warm_rule: str = option(
+        "", "who has led the cluster until an episode begins; default: the baseline", metavar="POLICY@DISCIPLINE"
+    )
     horizon_factor: float = option(
         0.0, "cut an episode short after this many times the time that the baseline takes, 0 = never"
     )
@@ -105,6 +108,9 @@ class Options:
         self.placement  # noqa: B018 - raises where allocation, tiers and the like disagree
         find_score(self.score_type)
         check_options(self.policy, self.discipline, "pool", self.runtime_info)
+        if self.warm_rule and not self.warm_start:
+            raise ConfigError(f"warm_rule {self.warm_rule} does nothing without warm_start")
+        self.warm  # noqa: B018 - raises where the rule is not known, or needs what is hidden
         if self.prior:
             if self.prior_policy.code < 0:
                 raise ConfigError(f"prior {self.prior}: want a policy with a formula, which can be asked again")
@@ -133,6 +139,19 @@ class Options:
         return "reserve_easy" if self.backfil else "reserve"
 
     @property
+    def warm(self) -> tuple[Policy, str, str]:
+        """Who has led the cluster until an episode begins: policy, discipline, and what they knew of run times."""
+        if not self.warm_rule:
+            return self.policy, self.discipline, self.runtime_info
+        word, at, discipline = self.warm_rule.rpartition("@")
+        if not at:
+            raise ConfigError(f"warm_rule {self.warm_rule}: want POLICY@DISCIPLINE, as in sjf@easy")
+        known = "predicted" if self.runtime_info == "hidden" else self.runtime_info
+        policy = find_policy(word)
+        check_options(policy, discipline, "pool", known)
+        return policy, discipline, known
+
+    @property
     def placement(self) -> Allocation:
         """How jobs are placed."""
         return chosen(self.allocation, self.tiers, self.use_milp_allocation, self.milp_time_limit)
@@ -154,9 +173,9 @@ def _read(field: "dataclasses.Field[Any]", value: Any) -> Any:
     if kind is str and isinstance(value, int | np.integer | PurePath) and not isinstance(value, bool):
         value = str(value)
     fits = {
-        bool: lambda: isinstance(value, bool | np.bool_) or (_is_whole(value) and value in (0, 1)),
-        int: lambda: _is_whole(value),
-        float: lambda: _is_whole(value) or (isinstance(value, float | np.floating) and bool(np.isfinite(value))),
+        bool: lambda: isinstance(value, bool | np.bool_) or (is_whole(value) and value in (0, 1)),
+        int: lambda: is_whole(value),
+        float: lambda: is_whole(value) or (isinstance(value, float | np.floating) and bool(np.isfinite(value))),
         str: lambda: isinstance(value, str),
         tuple: lambda: isinstance(value, tuple) and all(isinstance(word, str) for word in value),
     }
@@ -168,7 +187,8 @@ def _read(field: "dataclasses.Field[Any]", value: Any) -> Any:
     return kind(value)
 
 
-def _is_whole(value: Any) -> bool:
+def is_whole(value: Any) -> bool:
+    """Whether something is a whole number."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 

@@ -14,7 +14,7 @@ from envs.options import Options, make_options
 from envs.reward import find_score
 from envs.sim.cluster import Cluster
 from envs.snapshot import Snapshot
-from envs.stage import Source, Stage, find_source
+from envs.stage import Listed, Source, Stage, find_source
 from traces.trace import Trace
 
 NOT_BEGUN = "step before the beginning, or after the end, of an episode; want reset() first"
@@ -37,7 +37,12 @@ def make_spaces(options: Options, stage: Stage) -> tuple[spaces.Dict, spaces.Dis
 
 
 def make_source(given: dict[str, Any]) -> tuple[Options, Source]:
-    """Options from keywords, and where their episodes come from; `workload` may be a Trace, `cluster` a Cluster."""
+    """Options from keywords, and where their episodes come from.
+
+    `workload` may be a Trace, `cluster` a Cluster; `source` is another source than the one that the options tell.
+    """
+    if isinstance(given.get("source"), Listed):
+        return make_options(**{name: value for name, value in given.items() if name != "source"}), given["source"]
     trace, cluster = given.get("workload"), given.get("cluster")
     words = dict(given)
     if isinstance(trace, Trace):
@@ -50,18 +55,6 @@ def make_source(given: dict[str, Any]) -> tuple[Options, Source]:
         trace if isinstance(trace, Trace) else None,
         cluster if isinstance(cluster, Cluster) else None,
     )
-
-
-def find_first(source: Source, asked: Any) -> tuple[Stage, int]:
-    """The window that a user asked for by the number of its first job; raises ConfigError where there is none."""
-    low, high = getattr(source, "first", None), getattr(source, "last", None)
-    if low is None or high is None:
-        raise ConfigError(f"first {asked}: fresh jobs have no windows to choose from; want a trace, or a seed")
-    if isinstance(asked, bool) or not isinstance(asked, int | np.integer) or not low <= asked <= high:
-        raise ConfigError(
-            f"first {asked}: want a whole number from {low:,} to {high:,}, where windows of the split begin"
-        )
-    return source.stage, int(asked)
 
 
 def known_options(options: Any, known: tuple[str, ...]) -> dict[str, Any]:
@@ -134,7 +127,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, np.ndarray], np.int64]):
         """Begin an episode: at job `first` of the trace, if `options` has it, else at a window that is drawn."""
         super().reset(seed=seed)
         asked = known_options(options, ("first",)).get("first")
-        stage, first = self.source.draw(self.np_random) if asked is None else find_first(self.source, asked)
+        stage, first = self.source.draw(self.np_random) if asked is None else self.source.find(asked)
         self._over = True
         self.episode.begin(stage, first)
         self._over = False

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +17,11 @@ from berth.compiled import is_compiled, records
 from berth.errors import ConfigError, NothingFits, TraceError
 from berth.streams import stream
 from envs.clusters import CLUSTERS, find_cluster
-from envs.knowledge import similar_jobs
-from envs.options import Options
+from envs.knowledge import know, similar_jobs
+from envs.options import Options, is_whole
 from envs.sim.cluster import Cluster
 from envs.sim.members import EVERY, ROSTER, list_unended
-from envs.sim.setting import ENDED
+from envs.sim.setting import ENDED, predict_on_arrival
 from envs.sim.simulator import Simulation
 from envs.sim.world import World
 from envs.workload import Workload, prepare
@@ -64,19 +65,22 @@ class Source(Protocol):
     def draw(self, rng: np.random.Generator) -> tuple[Stage, int]:
         """A stage, and the first job of a window on it."""
 
+    def find(self, asked: Any) -> tuple[Stage, int]:
+        """The window that a user asks for; raises ConfigError where there is none."""
+
 
 def set_stage(workload: Workload, options: Options) -> Stage:
-    """Replay a workload once with the baseline, and keep what episodes begin with.
+    """Replay a workload once with the baseline, or by the warm rule, and keep what episodes begin with.
 
-    With `milp` the replay places by `lex`, on the same tiers: thousands of integer programs for a beginning would take
-    minutes, and both sides begin alike.
+    What is known of run times is what `runtime_info` allows, whoever has led the cluster; by a warm rule of its own, no
+    job holds a pool when an episode begins. With `milp` the replay places by `lex`, on the same tiers: thousands of
+    integer programs for a beginning would take minutes, and all sides begin alike.
     """
     allocation = options.placement
     if allocation.name == "milp":
         allocation = Allocation("lex", allocation.tiers)
-    replay = Simulation(
-        workload, options.policy, options.discipline, "pool", allocation, options.runtime_info, options.workload_seed
-    )
+    policy, discipline, told = options.warm
+    replay = Simulation(workload, policy, discipline, "pool", allocation, told, options.workload_seed)
     replay.run()
     world, jobs = replay.world, replay.world.jobs
     roster = records(len(jobs), ROSTER)
@@ -87,10 +91,24 @@ def set_stage(workload: Workload, options: Options) -> Stage:
     roster["most"] = np.diff(jobs["place_at"], append=len(world.places))
     if options.policy.draw is not None:
         roster["given"] = options.policy.draw(len(jobs), options.workload_seed)
+    if options.warm_rule:
+        roster["held"] = -1.0
     groups = similar_jobs(workload.trace)
     ended_at, ended = _by_end(groups, roster)
     every = max(EVERY, len(jobs) // EVERY)
-    return Stage(workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every))
+    stage = Stage(workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every))
+    return stage if told == options.runtime_info else knowing(stage, options.runtime_info, options.workload_seed)
+
+
+def knowing(stage: Stage, runtime_info: str, seed: int) -> Stage:
+    """The same past, with other knowledge of run times."""
+    known = know(stage.workload.trace, runtime_info, seed)
+    roster, sim = stage.roster.copy(), stage.world.sim.copy()
+    sim["predict"] = known.similar.shape[1] > 0
+    roster["estimate"] = known.estimate
+    if sim["predict"][0]:
+        roster["estimate"] = predict_on_arrival(stage.roster, stage.groups, stage.ended_at, stage.ended)
+    return stage._replace(roster=roster, world=stage.world._replace(sim=sim))
 
 
 def _by_end(groups: np.ndarray, roster: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -141,6 +159,15 @@ class Windows:
         """The stage, and the first job of a window anywhere in the split."""
         return self.stage, int(rng.integers(self.first, self.last + 1))
 
+    def find(self, asked: Any) -> tuple[Stage, int]:
+        """The window that begins at a job of the trace."""
+        if not is_whole(asked) or not self.first <= asked <= self.last:
+            raise ConfigError(
+                f"first {asked}: want a whole number from {self.first:,} to {self.last:,}, where windows of the split "
+                "begin"
+            )
+        return self.stage, int(asked)
+
 
 class Fresh:
     """Jobs made anew for every episode, by the parametric generator.
@@ -178,6 +205,10 @@ class Fresh:
         stage = self._stage(int(stream(number, f"fresh {self.options.split}").integers(2**31)))
         return stage, len(stage.roster) - self.options.seq_len
 
+    def find(self, asked: Any) -> tuple[Stage, int]:
+        """Raises ConfigError."""
+        raise ConfigError(f"first {asked}: fresh jobs have no windows to choose from; want a trace, or a seed")
+
     def _stage(self, seed: int) -> Stage:
         """Jobs of one episode, replayed; more are made where some can never fit, as far as that is sensible."""
         for jobs in (self.jobs << doublings for doublings in range(11)):
@@ -193,6 +224,25 @@ class Fresh:
         o = self.options
         pools = seed if self.cluster.pool_by else None
         return prepare(trace, self.cluster, o.topology, load=0, assign_pools=pools, allocation=o.placement.name)
+
+
+class Listed:
+    """Windows that somebody has chosen, asked for by their places in the list."""
+
+    def __init__(self, windows: Sequence[tuple[Stage, int]]) -> None:
+        self.windows = tuple(windows)
+        self.notes: tuple[str, ...] = ()
+        self.stage = self.windows[0][0]
+
+    def draw(self, rng: np.random.Generator) -> tuple[Stage, int]:
+        """Any of them."""
+        return self.windows[int(rng.integers(len(self.windows)))]
+
+    def find(self, asked: Any) -> tuple[Stage, int]:
+        """The window at a place in the list."""
+        if not is_whole(asked) or not 0 <= asked < len(self.windows):
+            raise ConfigError(f"first {asked}: want a whole number from 0 to {len(self.windows) - 1}")
+        return self.windows[int(asked)]
 
 
 def find_source(options: Options, trace: Trace | None = None, cluster: Cluster | None = None) -> Source:

@@ -13,7 +13,7 @@ from allocation.placers import MILP
 from berth.compiled import records
 from berth.errors import ConfigError, SimulationError
 from envs.episode import Episode
-from envs.scheduling_env import NOT_BEGUN, OUTCOME, find_first, known_options, make_source, make_spaces
+from envs.scheduling_env import NOT_BEGUN, OUTCOME, known_options, make_source, make_spaces
 from envs.sim.cards import EPISODE
 from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, play_many
 
@@ -183,7 +183,7 @@ class SchedulingVectorEnv(VectorEnv[dict[str, np.ndarray], np.ndarray, np.ndarra
         for e in who:
             rng = self._generators[e]
             assert rng is not None
-            drawn.append(self.source.draw(rng) if asked is None else find_first(self.source, firsts[e]))
+            drawn.append(self.source.draw(rng) if asked is None else self.source.find(firsts[e]))
         what, idle = np.full(self.num_envs, -1), np.zeros(self.num_envs, np.int64)
         for again, part in ((False, BASELINE), (True, BEGIN)):
             for e, (stage, first) in zip(who, drawn, strict=True):

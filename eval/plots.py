@@ -49,8 +49,8 @@ class Painter:
     """Draws in a process of its own, which loads Matplotlib while the simulations still run."""
 
     def __init__(self) -> None:
-        self._pool = ProcessPoolExecutor(1, initializer=_leave_interrupts_to_the_parent)
-        self._pool.submit(_load_matplotlib)
+        self._pool = ProcessPoolExecutor(1, initializer=leave_interrupts_to_the_parent)
+        self._pool.submit(load_matplotlib)
 
     def replay(self, schedules: Sequence[Schedule], path: Path, title: str) -> None:
         """Draw several schedules of one workload into a PNG; returns when it is written."""
@@ -60,11 +60,13 @@ class Painter:
         self._pool.shutdown()
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def leave_interrupts_to_the_parent() -> None:
+    """Ignore Ctrl-C in a process that only draws."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _load_matplotlib() -> None:
+def load_matplotlib() -> None:
+    """Import what drawing needs."""
     import matplotlib.backends.backend_agg
     import matplotlib.figure  # noqa: F401
 

@@ -88,7 +88,7 @@ def _fill(
     for labels, row in rows:
         cells = []
         for column in columns:
-            text = _number(row[column])
+            text = number(row[column])
             bold = best and len(rows) > 1 and row[column] == winners[column]
             cells.append(f"[bold]{text}[/bold]" if bold else text)
         table.add_row(*(escape(label) for label in labels), *cells)
@@ -99,7 +99,8 @@ def _metric(column: str) -> str:
     return column if column in METRICS else column.rpartition("_")[0]
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A number as tables show it."""
     if np.isnan(value):
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}" if abs(value) < 1 else f"{value:.2f}"

@@ -31,14 +31,15 @@ def save(path: Path, arrays: dict[str, np.ndarray], told: dict[str, Any]) -> Non
         np.savez(file, told=np.frombuffer(text.encode(), np.uint8), **arrays)  # type: ignore[arg-type]
 
 
-def find(word: str, flag: str) -> Path:
-    """The checkpoint that a user means by a file, or by a run (its last one); raises ConfigError."""
+def find(word: str, flag: str, names: tuple[str, ...] = (LAST, BEST)) -> Path:
+    """The checkpoint that a user means by a file, or by a run (the first of the names there); raises ConfigError."""
     path = Path(word)
     if os.path.isdir(path):
-        for name in (LAST, BEST):
+        for name in names:
             if (path / name).is_file():
                 return path / name
-        raise ConfigError(f"{flag} {word}: the folder has neither {LAST} nor {BEST}; want a run or a checkpoint")
+        looked = " nor ".join(names)
+        raise ConfigError(f"{flag} {word}: the folder has neither {looked}; want a run or a checkpoint")
     if not os.path.isfile(path):
         raise ConfigError(f"{flag} {word}: no such file or folder; want a run ({LAST} in it) or a checkpoint")
     return path

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from berth.commandline import written_whole
 from berth.errors import ConfigError
-from train.rollouts import Episodes
+from train.playing import Episodes
 
 PROGRESS, CURVE = "progress.txt", "curve.csv"
 

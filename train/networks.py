@@ -56,7 +56,7 @@ def _inputs(shape: Shape) -> Inputs:
     )
 
 
-def _dense(width: int, seeds: Iterator[int], activation: str | None = "relu", scale: float = 2.0) -> layers.Dense:
+def _dense(width: int, seeds: Iterator[int], activation: str | None = "leaky_relu", scale: float = 2.0) -> layers.Dense:
     """A layer whose first weights have the variance `scale` / inputs (He's for ReLU)."""
     kernel = keras.initializers.VarianceScaling(scale, "fan_in", "truncated_normal", seed=next(seeds))
     return layers.Dense(width, activation, kernel_initializer=kernel)
@@ -87,10 +87,10 @@ def _judging(design: Design, seeds: Iterator[int], policy: bool, mix: Callable[[
     shown = ops.cast(jobs[:, :, SLOT : SLOT + 1] > 0, "float32")
     context = _dense(design.hidden[0], seeds, None)(cluster)
     tokens = mix(jobs, cluster, shown)
-    tokens = ops.relu(_dense(design.hidden[0], seeds, None)(tokens) + context[:, None, :])
+    tokens = ops.leaky_relu(_dense(design.hidden[0], seeds, None)(tokens) + context[:, None, :])
     for width in design.hidden[1:] if policy else ():  # one layer is enough where all jobs are pooled
         tokens = _dense(width, seeds)(tokens)
-    around = ops.concatenate([_pooled(tokens, shown), ops.relu(context)], axis=-1)
+    around = ops.concatenate([_pooled(tokens, shown), ops.leaky_relu(context)], axis=-1)
     if not policy:
         return keras.Model(inputs, _last(seeds, 1, False)(_dense(32, seeds)(around))[:, 0])
     logits = _last(seeds, 1, True)(tokens)[:, :, 0]

@@ -1,5 +1,6 @@
 """PPO-clip in Spinning Up's manner: the policy that acts, and the update that teaches it."""
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import keras
@@ -115,17 +116,35 @@ class Learner:
         self.vf_optimizer.build(self.value.trainable_variables)
         self.scale = Scale()
         self._sums = [tf.Variable(tf.zeros_like(v), trainable=False) for v in self._variables]
-        actions, number = tf.TensorSpec([None, design.shape.actions], tf.float32), tf.TensorSpec([], tf.float32)
+
+    @cached_property
+    def _act(self) -> Any:
+        actions, number = tf.TensorSpec([None, self.design.shape.actions], tf.float32), tf.TensorSpec([], tf.float32)
+        return self._compiled(self._act_plain, actions, number)
+
+    @cached_property
+    def _assess(self) -> Any:
+        return self._compiled(self._assess_plain, tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.float32))
+
+    @cached_property
+    def _best(self) -> Any:
+        return self._compiled(self._best_plain)
+
+    @cached_property
+    def _gather(self) -> Any:
         whole, real = tf.TensorSpec([None], tf.int32), tf.TensorSpec([None], tf.float32)
-        self._act = self._compiled(self._act_plain, actions, number)
-        self._assess = self._compiled(self._assess_plain, whole, number)
-        self._best = self._compiled(self._best_plain)
-        self._gather = self._compiled(self._gather_plain, whole, real, real, real, number)
-        self._imitate = self._compiled(self._imitate_plain, whole)
-        self._apply = tf.function(self._apply_plain, [number]).get_concrete_function()
+        return self._compiled(self._gather_plain, whole, real, real, real, tf.TensorSpec([], tf.float32))
+
+    @cached_property
+    def _imitate(self) -> Any:
+        return self._compiled(self._imitate_plain, tf.TensorSpec([None], tf.int32))
+
+    @cached_property
+    def _apply(self) -> Any:
+        return tf.function(self._apply_plain, [tf.TensorSpec([], tf.float32)]).get_concrete_function()
 
     def _compiled(self, function: Any, *more: Any) -> Any:
-        """A function of packed observations, compiled once for batches of any size."""
+        """A function of packed observations, compiled once for batches of any size, when it is first asked for."""
         shape = self.design.shape
         seen = (
             tf.TensorSpec([None, shape.window, len(JOB_FEATURES)], tf.uint16),

@@ -45,7 +45,7 @@ class Run:
     def __init__(self, config: Config, folder: Path, checkpoint: Checkpoint | None = None) -> None:
         load_tensorflow(config.seed)
         from train.logger import EpochLogger
-        from train.rollouts import make_env, shape_of
+        from train.rollouts import make_env, shape_of, split_sketch
         from train.screen import Screen
 
         self.config, self.folder = config, folder
@@ -58,6 +58,7 @@ class Run:
             episodes = min(config.num_envs, max(1, config.rollout_steps // ROUND))
         self.env = make_env(config, "train", episodes, config.residual)
         self.val_env = make_env(config, "validation", config.val_windows, config.residual)
+        self.seen = {split: split_sketch(env) for split, env in (("train", self.env), ("validation", self.val_env))}
         self.learner = make_learner(config, shape_of(self.env))
         if checkpoint is not None:
             self._restore(checkpoint)
@@ -203,7 +204,8 @@ class Run:
 
     def _play_test(self) -> dict[str, dict[str, float]]:
         """How the agent and heuristics do on the test windows."""
-        from train.rollouts import follow, make_env, play
+        from train.playing import follow, play
+        from train.rollouts import make_env
 
         c = self.config
         seeds = stream(0, "report windows").integers(2**31, size=c.report_windows).tolist()
@@ -248,7 +250,10 @@ class Run:
 
     def _about(self) -> dict[str, Any]:
         scale = self.learner.scale
-        return {"settings": to_settings(self.config), "scale": [scale.mean, scale.variance, scale.count]}
+        return {
+            "settings": to_settings(self.config), "scale": [scale.mean, scale.variance, scale.count],
+            "seen": self.seen,
+        }  # fmt: skip
 
     def _snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """All that a run is gone on from: weights, optimisers, normalisation, counters; random streams have names."""

@@ -106,7 +106,7 @@ def play(
             )  # fmt: skip
             if sim[0].handle < 0:
                 return STUCK
-        elif what == STEP:
+        else:  # an episode begins with the event at its first second
             move_on(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
                 recent, mix, episode, cards, keys, kinds, looks, line, line_kinds, arrived, told,

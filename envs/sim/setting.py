@@ -9,7 +9,7 @@ from envs.sim.choosing import know_job
 from envs.sim.line import join_line, sort_lines
 from envs.sim.moves import enqueue, notice
 from envs.sim.scale import MANY_GPUS
-from envs.sim.state import HISTORY, RECENT, push_end
+from envs.sim.state import HISTORY, RECENT, predict, push_end
 
 ENDED = np.dtype([("end", "f8"), ("run_time", "f8")])
 """The jobs of a group of similar ones, by their ends."""
@@ -62,7 +62,7 @@ def set_up(
     now = roster[chosen[first]].submit
     _clear(sim, queues, capacity, free, nodes, episode, kinds, looks, by_end, now, first, scored)
     _divide_line(roster, chosen, looks)
-    known = _find_groups(groups, ended_at, ended, local, chosen, warm, now, similar, recent, told)
+    known = find_groups(groups, ended_at, ended, local, chosen, warm, now, similar, recent, told)
     place_at = 0
     for i in range(count):
         old = roster[chosen[i]]
@@ -92,7 +92,7 @@ def set_up(
     if episode[0].changes:
         sort_lines(sim, jobs, links, pools, episode, cards, keys, looks, line, line_kinds, arrived)
     if mix.shape[1] > 0:
-        _remember_sizes(roster, mix, chosen[first] if warm else 0, now)
+        remember_sizes(roster, mix, chosen[first] if warm else 0, now)
     return known
 
 
@@ -180,7 +180,7 @@ def _write_job(
 
 
 @njit
-def _find_groups(
+def find_groups(
     groups: np.ndarray,
     ended_at: np.ndarray,
     ended: np.ndarray,
@@ -205,7 +205,9 @@ def _find_groups(
                 continue
             if local[group] < 0:
                 local[group] = known
-                _recall(ended_at, ended, group, now, warm, recent[known])
+                recent[known, 0] = 0.0
+                if warm:
+                    _recall(ended_at, ended, group, now, False, recent[known])
                 told[known, 0] = -1.0
                 known += 1
             similar[i, level] = local[group]
@@ -222,15 +224,18 @@ def _recall(
     ended: np.ndarray,
     group: int,
     now: float,
-    warm: bool,
+    at_once: bool,
     memory: np.ndarray,
 ) -> None:
-    """Write what the predictor remembers of a group: how many ended before now, and the run times of the last."""
+    """Write what the predictor remembers of a group: how many ended before now, and the run times of the last.
+
+    `at_once` counts those that end now, too.
+    """
     low, high = ended_at[group], ended_at[group + 1]
     start = low
-    while warm and low < high:
+    while low < high:
         middle = (low + high) >> 1
-        if ended[middle].end < now:
+        if ended[middle].end < now or (at_once and ended[middle].end == now):
             low = middle + 1
         else:
             high = middle
@@ -241,7 +246,22 @@ def _recall(
 
 
 @njit
-def _remember_sizes(roster: np.ndarray, mix: np.ndarray, first: int, now: float) -> None:
+def predict_on_arrival(roster: np.ndarray, groups: np.ndarray, ended_at: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """What the predictor expected of each job (jobs,) when it arrived, given when all of them ended."""
+    found = np.empty(len(roster))
+    recent = np.zeros((groups.shape[1], 1 + HISTORY))
+    mine = np.zeros((1, groups.shape[1]), np.int32)
+    for job in range(len(roster)):
+        for level in range(groups.shape[1]):
+            mine[0, level] = -1 if groups[job, level] < 0 else level
+            if groups[job, level] >= 0:
+                _recall(ended_at, ended, groups[job, level], roster[job].submit, True, recent[level])
+        found[job] = predict(mine, recent, 0)
+    return found
+
+
+@njit
+def remember_sizes(roster: np.ndarray, mix: np.ndarray, first: int, now: float) -> None:
     """Let `fgd` have seen the last jobs of each pool that arrived before now."""
     mix[:] = 0
     seen = np.zeros(len(mix), np.int64)

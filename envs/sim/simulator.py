@@ -11,12 +11,13 @@ from allocation.choice import DEFAULT, Allocation
 from allocation.placers import MILP
 from berth.commandline import nearest
 from berth.errors import ConfigError, SimulationError
-from envs.knowledge import know, refuse_hidden
+from envs.knowledge import Knowledge, know, refuse_hidden
 from envs.policies import Ask, Policy, find_policy
 from envs.sim import kernel, priorities
 from envs.sim.one_by_one import replay_one_by_one
 from envs.sim.seen import snapshot_of
 from envs.sim.state import ACCASIM_EASY, CONSERVATIVE, EASY, FIT, IN_ORDER, ONE_BY_ONE, ONE_BY_ONE_EASY
+from envs.sim.warming import Past, warm_up
 from envs.sim.world import World, make_world, used_places
 from envs.snapshot import Snapshot
 from envs.workload import Workload
@@ -116,15 +117,18 @@ class Simulation:
         allocation: str | Allocation = DEFAULT,
         runtime_info: str = "oracle",
         seed: int = 0,
+        past: Past | None = None,
     ) -> None:
         self.workload = workload
         self.policy = find_policy(policy)
         check_options(self.policy, discipline, queue, runtime_info)
+        if past is not None and DISCIPLINES[discipline].code in _LISTED:
+            raise ConfigError(f"discipline {discipline} begins with an idle cluster; want another where one is warm")
         self.discipline = discipline
         self.runtime_info = runtime_info
         self.allocation = Allocation(allocation) if isinstance(allocation, str) else allocation
         how = DISCIPLINES[discipline]
-        known = know(workload.trace, runtime_info, seed)
+        known = know(workload.trace, runtime_info, seed) if past is None else _recalled(past, runtime_info)
         self.world: World = make_world(
             workload.nodes,
             workload.pool,
@@ -147,11 +151,15 @@ class Simulation:
             self.world = self.world.listed(priorities.GIVEN)
             self.world.links["key"] = self.policy.draw(len(workload), seed)
         elif self.policy.draw is not None:
-            self.world = self.world.ranked(self.policy.draw(len(workload), seed), by_size)
+            drawn = self.policy.draw(len(workload) if past is None else len(past.roster), seed)
+            self.world = self.world.ranked(drawn if past is None else drawn[past.chosen], by_size)
         elif how.code in _LISTED or self.policy.changes or (sim["predict"] and self.policy.needs_run_time):
             self.world = self.world.listed(self.policy.code)
         else:
             self.world = self.world.ranked_by(self.policy.code, by_size)
+        self._is_warm = past is not None
+        if past is not None:
+            self._warm_up(past)
         self._outside: Foresight | None = None
         if self.allocation.placer.code == MILP:
             from envs.sim import foresight  # PuLP takes a while to import
@@ -163,6 +171,8 @@ class Simulation:
         if DISCIPLINES[self.discipline].code in _LISTED:
             replay_one_by_one(*self.world.single())
             return self._complete()
+        if self._is_warm:
+            self._first_event()
         if self.policy.ask is not None:
             self._run_asking(self.policy.ask, progress)
         events = PLANS_AT_A_TIME if self.discipline == "conservative" else EVENTS_AT_A_TIME
@@ -170,6 +180,25 @@ class Simulation:
             if progress is not None:
                 progress(int(self.world.sim["started"][0]))
         return self._complete()
+
+    def _warm_up(self, past: Past) -> None:
+        """Let the jobs before the window run and wait."""
+        w = self.world
+        if past.recent.size and w.sim["predict"][0]:
+            self.world = w = w._replace(recent=past.recent)
+        first = len(past.chosen) - past.scored
+        warm_up(
+            past.roster, past.places, past.chosen, first, past.now, w.sim, w.jobs, w.links, w.queues, w.free, w.nodes,
+            w.ends, w.places, w.bits, w.least, w.lengths, w.mix,
+        )  # fmt: skip
+
+    def _first_event(self) -> None:
+        """Let every queue start what it may, not only those that the event touches: others led it until now."""
+        kernel.advance(*self.world.clockwork())
+        if self.policy.ask is not None:
+            self._ask(self.policy.ask)
+        self.world.queues["touched"] = True
+        kernel.schedule(*self.world.desk())
 
     def _complete(self) -> Schedule:
         """The schedule, in which every job has started."""
@@ -206,12 +235,16 @@ class Simulation:
         """Run to the end, asking a Python function for keys whenever something waits."""
         world = self.world
         while kernel.advance(*world.clockwork()):
-            if world.queues["waiting"].any():
-                view = self.snapshot()
-                world.links["key"][view.job] = self._keys(ask, view)
+            self._ask(ask)
             kernel.schedule(*world.desk())
             if progress is not None:
                 progress(int(world.sim["started"][0]))
+
+    def _ask(self, ask: Ask) -> None:
+        """Have the waiting jobs' keys from a Python function."""
+        if self.world.queues["waiting"].any():
+            view = self.snapshot()
+            self.world.links["key"][view.job] = self._keys(ask, view)
 
     def _keys(self, ask: Ask, view: Snapshot) -> np.ndarray:
         """The function's answer, checked."""
@@ -231,6 +264,12 @@ class Simulation:
                 f"want {len(view.job)} numbers, one per queued job"
             )
         return keys
+
+
+def _recalled(past: Past, runtime_info: str) -> Knowledge:
+    """What is known of the jobs of a window, as the whole trace has it."""
+    similar = past.similar if runtime_info == "predicted" else past.similar[:, :0]
+    return Knowledge(past.roster["estimate"][past.chosen], similar)
 
 
 def simulate(

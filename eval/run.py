@@ -1,0 +1,349 @@
+"""An evaluation, from a command line to a table, files and a report."""
+
+import dataclasses
+import multiprocessing
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from berth import __version__
+from berth.commandline import writable_folder
+from berth.console import console, tell
+from berth.errors import ConfigError
+from envs.clusters import CLUSTERS
+from envs.options import Options
+from envs.reward import SCORES, find_score
+from envs.stage import split_borders
+from eval.arena import Arena, Ground
+from eval.bounds import bound
+from eval.config import Config, find_models, read_config
+from eval.contenders import Contender, Model, heuristics
+from eval.judging import Judged, add_bounds, add_rival, judge, judge_replay, score_of, to_json
+from eval.played import LESS_IS_BETTER, Played
+from eval.plots import leave_interrupts_to_the_parent
+from eval.results import write_csv, write_jobs, write_json
+from eval.screen import show
+from traces.sketch import shares_jobs
+from train.checkpoint import Checkpoint
+
+
+def main(cluster: str, argv: Sequence[str] | None = None) -> None:
+    """Evaluate on a cluster as the command line says."""
+    config, _ = read_config(cluster, argv)
+    evaluate(cluster, config, sys.argv[1:] if argv is None else list(argv))
+
+
+def evaluate(cluster: str, config: Config, words: list[str]) -> dict[str, Any]:
+    """Play, judge, show and write; returns every number."""
+    models = find_models(config, cluster)
+    folder = writable_folder("--out", config.out or f"new_exp_figure/{cluster}")
+    painter = _painter() if config.report else None
+    options = arena_options(config, cluster, models)
+    arena = Arena(options, config.windows, config.seed)
+    contenders, baseline = line_up(config, cluster, arena, models)
+    for note in _notes(config, arena):
+        tell(f"note: {note}")
+    seasons: Seasons = {"windows": arena.grounds}
+    if config.replay and not options.is_fresh:
+        seasons["the whole split"] = lambda info: [arena.whole(info)]
+    practice = practice_arena(config, arena) if models else None
+    games = play_seasons(contenders, seasons, practice)
+    played, replayed = games["windows"], games.get("the whole split", [])
+    told = judge(arena, contenders, baseline, find_score(options.score_type), played, config.seed)
+    if models:
+        add_rival(told, arena, *strongest(arena, practice, told, games.get(PRACTICE, [])), config.seed)
+    if replayed:
+        whole = arena.whole(options.runtime_info)
+        for contender, (one,) in zip(contenders, replayed, strict=True):
+            told.replay[contender.name] = judge_replay(whole, one)
+        if config.bound:
+            told.replay_bound = {score: bound(whole.window, score) for score in SCORES}
+    if config.bound:
+        add_bounds(told, arena.grounds(options.runtime_info), tuple(SCORES))
+    numbers = about(config, cluster, arena, words) | to_json(told, arena)
+    show(numbers, told, arena, config.shown)
+    files = _write(folder, numbers, contenders, arena, played, replayed)
+    if painter is not None:
+        files += painter.report(folder, numbers, told, arena, played, replayed, config.shown)
+    tell(f"written to {folder}: {', '.join(str(file.name) for file in files)}")
+    return numbers
+
+
+def _painter() -> Any:
+    from eval.report import Painter  # begins to load Matplotlib in another process
+
+    return Painter()
+
+
+def arena_options(config: Config, cluster: str, models: Sequence[tuple[str, Checkpoint]]) -> Options:
+    """The options of the windows: what is asked for, then the first model's, then defaults."""
+    settings = models[0][1].told["settings"] if models else {}
+    known = config.environment(cluster, settings)
+    known.setdefault("split", "test")
+    options = Options(**known)
+    if options.is_fresh or config.split or not config.workload:
+        return options
+    return Options(**(known | {"split": "test" if _has_seen(options, models) else "all"}))
+
+
+def _has_seen(options: Options, models: Sequence[tuple[str, Checkpoint]]) -> bool:
+    """Whether a model was trained on jobs of the workload."""
+    from envs.stage import Windows
+
+    trace = Windows(Options(**(vars(options) | {"split": "all", "seq_len": 1}))).stage.workload.trace
+    return any(_is_same_file(options, one) or shares_jobs(trace, _seen(one, "train")) for _, one in models)
+
+
+def _is_same_file(options: Options, checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint names the workload as the file it was trained on."""
+    settings = checkpoint.told["settings"]
+    mine, its = (o or CLUSTERS[c].trace if c in CLUSTERS else o for o, c in (
+        (options.workload, options.cluster), (settings.get("workload", ""), settings.get("cluster", ""))))  # fmt: skip
+    return bool(mine and its) and Path(mine).name == Path(its).name
+
+
+def _seen(checkpoint: Checkpoint, split: str) -> list[int]:
+    """The numbers by which the jobs of a model's split are known again."""
+    told = checkpoint.told.get("seen")
+    numbers = told.get(split) if isinstance(told, dict) else None
+    return [int(n) for n in numbers] if isinstance(numbers, list) else []
+
+
+def line_up(
+    config: Config, cluster: str, arena: Arena, models: Sequence[tuple[str, Checkpoint]]
+) -> tuple[list[Contender], int]:
+    """All contenders, and which of them is the baseline; tells who is left out."""
+    options = arena.options
+    shared = {
+        name: getattr(options, name)
+        for name in ("cluster", "runtime_info", "score_type", "allocation", "tiers", "use_milp_allocation",
+                     "milp_time_limit", "workload_seed", "warm_start")
+    }  # fmt: skip
+    found, left = heuristics(
+        config.sched_algo, config.disciplines, options.runtime_info, shared, options.placement, config.seed
+    )
+    for sentence in left:
+        tell(f"note: {sentence}")
+    if not found:
+        raise ConfigError("sched_algo: no heuristic is left to compare with; want others, or another runtime_info")
+    contenders: list[Contender] = []
+    for name, checkpoint in models:
+        changed = shared | ({} if config.backfil is None else {"backfil": config.backfil})
+        try:
+            model = Model(name, checkpoint, changed, config.seed if config.sample else None)
+        except ConfigError as cannot:
+            raise ConfigError(f"rlmodel {checkpoint.path}: cannot play here: {cannot}") from None
+        model.marks = marks_of(model, cluster, arena, config)
+        contenders.append(model)
+    return [*contenders, *found], len(contenders)
+
+
+def marks_of(model: Model, cluster: str, arena: Arena, config: Config) -> tuple[str, ...]:
+    """What a reader of a model's numbers must know: that it was trained otherwise, or has seen what it plays."""
+    own, options = model.config, arena.options
+    marks = []
+    for name, mine, here in (
+        ("on", own.cluster, cluster), ("for", find_score(own.score_type), find_score(options.score_type)),
+        ("with", f"{own.runtime_info} run times", f"{options.runtime_info} run times"),
+        ("in windows of", own.seq_len, options.seq_len), ("by", str(own.placement), str(options.placement)),
+    ):  # fmt: skip
+        if mine != here:
+            marks.append(f"trained {name} {mine}")
+    if not options.is_fresh:
+        trace = arena.stage.workload.trace
+        played = trace.select(slice(arena.low, arena.high))
+        for split, text in (("train", "IN-SAMPLE: trained on jobs of this split"),
+                            ("validation", "picked on jobs of this split")):  # fmt: skip
+            kept = _seen(model.checkpoint, split)
+            if shares_jobs(played, kept) or (not kept and _touches(model, arena, split)):
+                marks.append(text)
+    if config.sample:
+        marks.append("sampled")
+    return tuple(marks)
+
+
+def _touches(model: Model, arena: Arena, split: str) -> bool:
+    """The same told from the file's name and the borders, for models that kept no numbers."""
+    if not _is_same_file(arena.options, model.checkpoint):
+        return False
+    own = model.config
+    low, high = split_borders(arena.stage.roster["submit"], own.train_share, own.validation_share)[split]
+    return low < arena.high and arena.low < high
+
+
+Seasons = dict[str, Callable[[str], list[Ground]]]
+"""What is played, by name: windows by what is known of run times."""
+
+
+PRACTICE = "validation windows"
+"""Where the strongest heuristic is chosen: windows that only heuristics play."""
+
+
+def play_seasons(
+    contenders: Sequence[Contender], seasons: Seasons, practice: Arena | None
+) -> dict[str, list[list[Played]]]:
+    """Let every contender play everything, and heuristics the practice windows too, in another process meanwhile."""
+    others = [i for i, one in enumerate(contenders) if one.kind == "heuristic"]
+    trained: Seasons = {PRACTICE: practice.grounds} if practice is not None else {}
+    if len(others) == len(contenders) or "fork" not in multiprocessing.get_all_start_methods():
+        games = {what: play_all(contenders, grounds, what) for what, grounds in seasons.items()}
+        return games | {w: play_all([contenders[i] for i in others], g, w) for w, g in trained.items()}
+    _forked.update(contenders=[contenders[i] for i in others], seasons=seasons | trained)
+    mine = [one for one in contenders if one.kind != "heuristic"]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), leave_interrupts_to_the_parent) as pool:
+        theirs = pool.submit(_play_forked)
+        own = {what: play_all(mine, grounds, what) for what, grounds in seasons.items()}
+        with console().status("heuristics play"):
+            games = theirs.result()
+    _forked.clear()
+    for what, played in games.items():
+        if what not in seasons:
+            continue
+        every: list[list[Played]] = [[]] * len(contenders)
+        rest = [i for i in range(len(contenders)) if i not in others]
+        for at, one in [*zip(others, played, strict=True), *zip(rest, own[what], strict=True)]:
+            every[at] = one
+        games[what] = every
+    return games
+
+
+_forked: dict[str, Any] = {}
+"""What a forked process plays; traces and windows are not sent to it, it has them."""
+
+
+def _play_forked() -> dict[str, list[list[Played]]]:
+    """Play in a forked process, without a word."""
+    silent: Any = lambda _done: None  # noqa: E731
+    return {
+        what: [one.play(grounds(one.runtime_info), silent) for one in _forked["contenders"]]
+        for what, grounds in _forked["seasons"].items()
+    }
+
+
+def play_all(contenders: Sequence[Contender], grounds: Callable[[str], list[Ground]], what: str) -> list[list[Played]]:
+    """Let contenders play behind a progress bar; `grounds` gives windows by what is known of run times."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    played = []
+    with Progress(*columns, console=console(), transient=True) as bar:
+        everyone = bar.add_task(f"contenders, {what}", total=len(contenders))
+        for contender in contenders:
+            windows = grounds(contender.runtime_info)
+            one = bar.add_task(contender.name, total=len(windows))
+            played.append(contender.play(windows, partial(_update, bar, one)))
+            bar.remove_task(one)
+            bar.advance(everyone)
+    return played
+
+
+def _update(bar: Progress, task: TaskID, done: int) -> None:
+    bar.update(task, completed=done)
+
+
+def practice_arena(config: Config, arena: Arena) -> Arena | None:
+    """Windows of the validation split; None where there is no such split, or it is too short."""
+    if arena.options.is_fresh or arena.options.split != "test":
+        return None
+    try:
+        return Arena(dataclasses.replace(arena.options, split="validation"), config.windows, config.seed)
+    except ConfigError:
+        return None
+
+
+def strongest(
+    arena: Arena, practice: Arena | None, told: Judged, played: Sequence[Sequence[Played]]
+) -> tuple[int, str]:
+    """The strongest heuristic that knows no more than the models, and on which windows that was found."""
+    values, where = told.values[told.score].mean(axis=1), "these windows"
+    others = [i for i, one in enumerate(told.contenders) if one.kind == "heuristic"]
+    if practice is not None:
+        where, grounds = PRACTICE, practice.grounds(arena.options.runtime_info)
+        for i, windows in zip(others, played, strict=True):
+            scores = [score_of(g, one, told.score) for g, one in zip(grounds, windows, strict=True)]
+            values[i] = float(np.mean(scores))
+    fair = [i for i in others if told.contenders[i].runtime_info in _fair(arena)] or [told.baseline]
+    sign = 1.0 if LESS_IS_BETTER[told.score] else -1.0
+    return min(fair, key=lambda i: sign * float(values[i])), where
+
+
+def _fair(arena: Arena) -> tuple[str, ...]:
+    """What a rival may know of run times: no more than the models."""
+    info = arena.options.runtime_info
+    return (info, "predicted") if info == "hidden" else (info,)
+
+
+def about(config: Config, cluster: str, arena: Arena, words: list[str]) -> dict[str, Any]:
+    """What was evaluated, and by which command."""
+    o, stage = arena.options, arena.stage
+    program = Path(sys.argv[0]).name if sys.argv[0] else f"{cluster}_eval.py"
+    return {
+        "berth": __version__,
+        "command": shlex.join(["python", f"eval/{program}", *words]),
+        "cluster": cluster,
+        "data": {
+            "trace": Path(stage.workload.trace.name).name if not o.is_fresh else "fresh jobs",
+            "shipped_sample": not o.workload and not o.is_fresh,
+            "split": "fresh" if o.is_fresh else o.split,
+            "first_job": arena.low,
+            "last_job": arena.high - 1,
+            "jobs": arena.high - arena.low,
+            "load": stage.workload.load,
+            "topology": stage.workload.topology,
+            "gpus": int(stage.workload.nodes.capacity.sum()),
+            "nodes": len(stage.workload.nodes.capacity),
+            "windows_overlap": arena.overlap,
+        },
+        "options": {
+            "len": o.seq_len, "windows": config.windows, "seed": config.seed, "runtime_info": o.runtime_info,
+            "allocation": str(o.placement), "warm_rule": o.warm_rule if o.warm_start else "idle cluster",
+            "sample": config.sample,
+        },
+    }  # fmt: skip
+
+
+def _notes(config: Config, arena: Arena) -> list[str]:
+    """What the user should know before the numbers."""
+    o = arena.options
+    notes = list(arena.notes)
+    if not o.workload and not o.is_fresh:
+        notes.append(
+            f"{Path(arena.stage.workload.trace.name).name} is one of our calibrated samples, not a real trace; "
+            "--workload FILE takes one"
+        )
+    if config.workload and not config.split:
+        why = "no model has seen it: all of it is test" if o.split == "all" else "a model has seen it: its test split"
+        notes.append(f"{Path(config.workload).name}: {why}")
+    if not o.is_fresh and o.split != "test" and config.split:
+        notes.append(f"split {o.split}: not the test split; what is trained or picked on it is marked")
+    if arena.overlap:
+        notes.append(
+            f"{config.windows} windows of {o.seq_len} do not fit into {arena.high - arena.low:,} jobs side by side: "
+            "they overlap, and the bootstrap draws groups of them"
+        )
+    return notes
+
+
+def _write(
+    folder: Path,
+    numbers: dict[str, Any],
+    contenders: Sequence[Contender],
+    arena: Arena,
+    played: Sequence[Sequence[Played]],
+    replayed: Sequence[Sequence[Played]],
+) -> list[Path]:
+    """Write the files of numbers."""
+    files = [folder / "results.json", folder / "results.csv", folder / "jobs.csv.gz"]
+    write_json(numbers, files[0])
+    write_csv(numbers, files[1])
+    info = arena.options.runtime_info
+    write_jobs(files[2], contenders, arena.grounds(info), played, "")
+    if replayed:
+        files.append(folder / "replay_jobs.csv.gz")
+        write_jobs(files[-1], contenders, [arena.whole(info)], replayed, "all")
+    return files

@@ -1,0 +1,6 @@
+"""RLTune's name for train/synthetic_train.py."""
+
+from legacy.forward import forward
+
+if __name__ == "__main__":
+    forward("train", "synthetic")
