@@ -17,8 +17,9 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt
 	@touch $@
 
-demo: setup      ## train a policy on the shipped Philly sample, and judge it beside heuristics: a table and a picture
-	$(BIN)/python train/philly_train.py --exp_name demo --epochs 6 --trajs 16 --val_every 3 --val_windows 16 --report_windows 16
+demo: setup      ## train a policy on the shipped Philly sample, and judge it beside heuristics: tables, pictures, a page
+	$(BIN)/python train/philly_train.py --exp_name demo --epochs 6 --trajs 16 --val_every 3 --val_windows 16 --report_windows 0
+	$(BIN)/python eval/philly_eval.py --rlmodel data/logs/demo/demo_s0 --sched_algo fcfs,sjf,saf --out data/logs/demo
 	$(BIN)/python train/plot.py data/logs/demo/demo_s0 --out data/logs/demo/learning.png
 
 test: setup      ## the tests

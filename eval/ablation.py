@@ -113,9 +113,9 @@ def write_page(config: Config, runs: dict[tuple[str, str], list[str]], numbers: 
     lines = [
         "# Lookahead against architecture", "",
         f"Mean {score.replace('_', ' ')} on {config.windows} fresh test windows of {config.jobs_per_episode} jobs "
-        f"(preset {config.preset}, {config.arrival_mode} arrivals, synthetic testbed, action mode fit, run times known), the "
-        f"same for all; {config.seeds} seed(s), {config.budget:,} decisions of training each; 95 % intervals over "
-        "windows. Less is better.", "",
+        f"(preset {config.preset}, {config.arrival_mode} arrivals, synthetic testbed, action mode fit, run times "
+        f"known), the same for all; {config.seeds} seed(s), {config.budget:,} decisions of training each; 95 % "
+        "intervals over windows. Less is better.", "",
         f"    python eval/ablation.py --budget {config.budget} --seeds {config.seeds} --windows {config.windows}", "",
         f"| lookahead | {head} |", f"|---|{'--:|' * len(config.architectures)}",
     ]  # fmt: skip

@@ -11,6 +11,7 @@ from berth.errors import ConfigError
 from envs.knowledge import CHOICES
 from envs.options import Options
 from envs.policies import POLICIES
+from envs.reward import find_score
 from envs.sim.simulator import DISCIPLINES
 from train.checkpoint import BEST, LAST, Checkpoint, find, load
 
@@ -91,6 +92,8 @@ class Config:
         for name, low, high in (("windows", 1, 100_000), ("seed", 0, 2**31 - 1), ("shown", 2, 50)):
             if not low <= getattr(self, name) <= high:
                 raise ConfigError(f"{name} {getattr(self, name)}: want a number from {low} to {high:,}")
+        if self.score_type:
+            find_score(self.score_type)
         if not self.sched_algo:
             raise ConfigError("sched_algo: want at least one heuristic to compare with")
         if self.warm_rule == "":
