@@ -59,7 +59,7 @@ def rate_of_reference() -> float:
         for i in range(64)
     ]
     episode = Episode(
-        Simulator(jobs, [workload.nodes.capacity.tolist()], "fcfs", "reserve", tiers=2), False, False, window=128
+        Simulator(jobs, [workload.nodes.capacity.tolist()], "fcfs", "reserve", tiers=2), "reserve", False, window=128
     )
     taken, begin = 0, time.perf_counter()
     while not episode.over and taken < 5_000:

@@ -190,8 +190,10 @@ class Episode:
         episode["gpus"], episode["score"] = gpus, SCORES[find_score(options.score_type)].code
         episode["window"], episode["order"] = options.window, WINDOW_ORDERS[options.window_order]
         episode["lookahead"], episode["max_steps"] = LOOKAHEAD_MODES[options.lookahead_mode], options.max_steps
-        episode["fit"], episode["backfill"] = options.action_mode == "fit", options.backfil
+        episode["fit"], episode["again"] = options.action_mode == "fit", options.action_mode == "easy"
+        episode["backfill"] = options.backfil or options.action_mode == "easy"
         episode["prior"] = options.prior_policy.code if options.prior else -1
+        episode["prior_knows"] = options.prior_knows
         episode["changes"], episode["dense"] = policy.changes, options.reward == "dense"
         episode["tiered"] = options.placement.placer.tiered
         fixed = {

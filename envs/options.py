@@ -20,7 +20,7 @@ from envs.sim.simulator import check_options
 from traces.parametric import ARRIVALS, PRESETS
 
 SPLITS = ("train", "validation", "test", "all")
-ACTION_MODES = ("reserve", "fit")
+ACTION_MODES = ("reserve", "fit", "easy")
 INVALID_ACTIONS = ("replace", "raise")
 
 MOST_SLOTS, MOST_FRESH, MOST = 100_000, 100_000, 10**12
@@ -57,9 +57,11 @@ class Options:
     window: int = option(128, "slots of the queue that are seen, and can be chosen from")
     window_order: str = option("baseline", "which jobs the window shows first", choices=tuple(WINDOW_ORDERS))
     action_mode: str = option(
-        "reserve", "reserve: a chosen job holds its pool until it fits; fit: only jobs that fit, or wait",
+        "reserve",
+        "reserve: a chosen job holds its pool until it fits; fit: only jobs that fit, or wait; easy: jobs slip past a "
+        "chosen one that does not fit, by the EASY rule, until the next event asks again",
         choices=ACTION_MODES,
-    )  # fmt: skip
+    )
     backfil: bool = option(False, "with reserve: jobs slip past one that holds its pool, by the EASY rule")
     invalid_action: str = option(
         "replace", "a masked action is replaced by the first valid one and counted, or raises", choices=INVALID_ACTIONS
@@ -72,7 +74,11 @@ class Options:
     sched_algo: str = option(
         "fcfs", f"the baseline: {', '.join(POLICIES)}, or 0 to 15"
     )  # Python functions are too slow to be asked in every episode
-    prior: str = option("", "a policy whose order of the window is told beside the observation", metavar="POLICY")
+    prior: str = option(
+        "",
+        "a policy whose order of the window is told beside the observation; POLICY@oracle knows run times",
+        metavar="POLICY",
+    )
     reward: str = option("dense", "as jobs start, or all at the end", choices=tuple(REWARDS))
     allocation: str = option("", ALLOCATION)
     tiers: str = option("", f"{TIERS_TEXT}; default: 1+2", choices=tuple(TIERS))
@@ -94,8 +100,9 @@ class Options:
                 f"train_share {self.train_share:g} and validation_share {self.validation_share:g}: want numbers > 0 "
                 "that leave something for the test"
             )
-        if self.action_mode == "fit" and self.backfil:
-            raise ConfigError("backfil does nothing with action_mode fit, where every job that fits can be chosen")
+        if self.action_mode != "reserve" and self.backfil:
+            why = {"fit": "where every job that fits can be chosen", "easy": "where jobs slip past anyway"}
+            raise ConfigError(f"backfil does nothing with action_mode {self.action_mode}, {why[self.action_mode]}")
         if self.is_fresh:
             if self.seq_len > MOST_FRESH:
                 raise ConfigError(f"seq_len {self.seq_len:,}: want at most {MOST_FRESH:,} fresh jobs in an episode")
@@ -114,7 +121,8 @@ class Options:
         if self.prior:
             if self.prior_policy.code < 0:
                 raise ConfigError(f"prior {self.prior}: want a policy with a formula, which can be asked again")
-            check_options(self.prior_policy, self.discipline, "pool", self.runtime_info)
+            told = "oracle" if self.prior_knows else self.runtime_info
+            check_options(self.prior_policy, "fit", "pool", told)
 
     @property
     def is_fresh(self) -> bool:
@@ -129,13 +137,18 @@ class Options:
     @property
     def prior_policy(self) -> Policy:
         """The policy whose order is told beside the observation."""
-        return find_policy(str(self.prior))
+        return find_policy(str(self.prior).removesuffix("@oracle"))
+
+    @property
+    def prior_knows(self) -> bool:
+        """Whether that policy knows run times, whatever the agent does."""
+        return str(self.prior).endswith("@oracle")
 
     @property
     def discipline(self) -> str:
         """The discipline by which the baseline plays."""
-        if self.action_mode == "fit":
-            return "fit"
+        if self.action_mode != "reserve":
+            return self.action_mode
         return "reserve_easy" if self.backfil else "reserve"
 
     @property

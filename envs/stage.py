@@ -93,6 +93,8 @@ def set_stage(workload: Workload, options: Options) -> Stage:
         roster["given"] = options.policy.draw(len(jobs), options.workload_seed)
     if options.warm_rule:
         roster["held"] = -1.0
+    elif discipline == "easy":  # no pool is asked again before something happens to it
+        roster["held"] = roster["submit"]
     groups = similar_jobs(workload.trace)
     ended_at, ended = _by_end(groups, roster)
     every = max(EVERY, len(jobs) // EVERY)

@@ -15,8 +15,9 @@ HOUR, LONGEST = 3600.0, 1e8
 class Episode:
     """An agent chooses among the waiting jobs of a simulator that does not choose by itself."""
 
-    def __init__(self, simulator: Simulator, fit: bool, backfill: bool, window: int, order: str = "baseline") -> None:
-        self.sim, self.fit, self.backfill, self.window, self.order = simulator, fit, backfill, window, order
+    def __init__(self, simulator: Simulator, mode: str, backfill: bool, window: int, order: str = "baseline") -> None:
+        self.sim, self.mode, self.window, self.order = simulator, mode, window, order
+        self.fit, self.backfill = mode == "fit", backfill or mode == "easy"
         self.coming = sorted(simulator.jobs, key=lambda job: (job.submit, job.number))
         self.touched: set[int] = set()
         self.to_decision()
@@ -76,7 +77,9 @@ class Episode:
         """Let things happen until a job can be chosen."""
         while not self.over:
             for pool, job in sorted(self.sim.held.items()):
-                if pool in self.touched:
+                if pool in self.touched and self.mode == "easy":
+                    del self.sim.held[pool]
+                elif pool in self.touched:
                     self.take(job)
             if any(self.can(job) for job in self.sim.waiting) or self.over:
                 return

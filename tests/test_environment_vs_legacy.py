@@ -17,7 +17,7 @@ from legacy.environment import Episode
 from legacy.simulator import Job, Simulator
 from tests.test_kernel_vs_legacy import cases
 
-MODES = [("reserve", False), ("reserve", True), ("fit", False)]
+MODES = [("reserve", False), ("reserve", True), ("fit", False), ("easy", False)]
 
 
 def make_env(case, **options):
@@ -57,7 +57,7 @@ def make_reference(env, pools):
         jobs, pools, o.policy.name, o.discipline, "pool", o.placement.name, o.runtime_info == "predicted",
         TIERS[o.placement.tiers], seed=3,
     )  # fmt: skip
-    return Episode(sim, o.action_mode == "fit", o.backfil, o.window, o.window_order)
+    return Episode(sim, o.action_mode, o.backfil, o.window, o.window_order)
 
 
 def play_both(env, pools, choices, features=True):

@@ -47,7 +47,9 @@ class Config(Options):
     attn: bool | None = option(None, "1 is --policy_arch attn, 0 is --policy_arch kernel")
     hidden: tuple[str, ...] = option(("32", "16", "8"), "widths of the layers that judge a job", metavar="N,N,...")
     residual: str = option("", "begin as this policy, and learn the correction to its order", metavar="POLICY")
-    clone: str = option("", "first learn to imitate this policy", metavar="POLICY")
+    clone: str = option(
+        "", "first learn to imitate this policy; POLICY@oracle is a teacher who knows run times", metavar="POLICY"
+    )
     clone_epochs: int = option(5, "passes over the decisions to imitate")
     lr: float | None = option(None, "learning rate of policy and value function; --pi_lr and --vf_lr go before it")
     pi_lr: float | None = option(None, "learning rate of the policy; default: 5e-3")
@@ -103,6 +105,8 @@ class Config(Options):
             raise ConfigError(f"trained_model {self.trained_model} does nothing without --pre_trained 1")
         if self.prior:
             raise ConfigError(f"prior {self.prior}: say --residual or --clone, which set it")
+        if self.residual.endswith("@oracle"):
+            raise ConfigError(f"residual {self.residual}: a policy may imitate one who knows more, but not begin as it")
         if self.residual and self.clone and self.residual != self.clone:
             raise ConfigError(f"residual {self.residual} and clone {self.clone}: want one policy, or one of the two")
         for policy in filter(None, (self.residual, self.clone)):

@@ -33,6 +33,8 @@ EPISODE = np.dtype([
     ("prior", "i4"),  # priorities.py: the policy whose order is told, or -1
     ("fit", "?"),  # only jobs that fit can be chosen, or none of them
     ("backfill", "?"),  # jobs slip past one that holds its pool
+    ("again", "?"),  # a job that holds its pool is let go at the pool's next event
+    ("prior_knows", "?"),  # the policy `prior` knows run times
     ("changes", "?"),  # the baseline's order changes with time
     ("tiered", "?"),  # the placer minds the tiers
     ("counts", "?"),  # the agent plays; the baseline's starts are known

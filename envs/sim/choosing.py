@@ -182,7 +182,7 @@ def _serve_held(
     seen: np.ndarray,
     counts: np.ndarray,
 ) -> bool:
-    """Under `reserve`, start the jobs that hold a pool and now fit; tell whether a pool with waiting jobs is open."""
+    """Start the jobs that hold a pool and now fit, or let them go; tell whether a pool with waiting jobs is open."""
     found = False
     for queue in range(len(queues)):
         held = queues[queue].held
@@ -190,7 +190,9 @@ def _serve_held(
             queues[queue].touched = False
             if looks[queue].stale:
                 look_at_nodes(pools, capacity, free, looks, seen, counts, queue)
-            if episode[0].backfill or fits_now(
+            if episode[0].again:
+                queues[queue].held = -1
+            elif episode[0].backfill or fits_now(
                 sim, pools, capacity, free, tally, episode, kinds, looks, counts, cards[held].kind
             ):
                 take(

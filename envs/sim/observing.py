@@ -177,7 +177,12 @@ def write_prior(
     order = np.argsort(slots[:shown])
     sim[0].policy = episode[0].prior
     for i in range(shown):
-        keys[i], ties[i] = key(sim, jobs, links, pools, slots[order[i]])
+        job = slots[order[i]]
+        told = jobs[job].estimate
+        if episode[0].prior_knows:
+            jobs[job].estimate = jobs[job].run_time
+        keys[i], ties[i] = key(sim, jobs, links, pools, job)
+        jobs[job].estimate = told
     sim[0].policy = own
     order = order[ranking(keys, ties)]
     prior[:] = 1.0
