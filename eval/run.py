@@ -1,36 +1,30 @@
 """An evaluation, from a command line to a table, files and a report."""
 
 import dataclasses
-import multiprocessing
 import shlex
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from berth import __version__
 from berth.commandline import writable_folder
-from berth.console import console, tell
+from berth.console import tell
 from berth.errors import ConfigError
-from envs.clusters import CLUSTERS
 from envs.options import Options
 from envs.reward import SCORES, find_score
-from envs.stage import split_borders
-from eval.arena import Arena, Ground
+from eval.arena import Arena
 from eval.bounds import bound
 from eval.config import Config, find_models, read_config
 from eval.contenders import Contender, Model, heuristics
 from eval.judging import Judged, add_bounds, add_rival, judge, judge_replay, score_of, to_json
 from eval.played import LESS_IS_BETTER, Played
-from eval.plots import leave_interrupts_to_the_parent
 from eval.results import write_csv, write_jobs, write_json
 from eval.screen import show
-from traces.sketch import shares_jobs
+from eval.seasons import PRACTICE, Seasons, play_seasons
+from eval.seen import has_seen, marks_of
 from train.checkpoint import Checkpoint
 
 
@@ -90,30 +84,7 @@ def arena_options(config: Config, cluster: str, models: Sequence[tuple[str, Chec
     options = Options(**known)
     if options.is_fresh or config.split or not config.workload:
         return options
-    return Options(**(known | {"split": "test" if _has_seen(options, models) else "all"}))
-
-
-def _has_seen(options: Options, models: Sequence[tuple[str, Checkpoint]]) -> bool:
-    """Whether a model was trained on jobs of the workload."""
-    from envs.stage import Windows
-
-    trace = Windows(Options(**(vars(options) | {"split": "all", "seq_len": 1}))).stage.workload.trace
-    return any(_is_same_file(options, one) or shares_jobs(trace, _seen(one, "train")) for _, one in models)
-
-
-def _is_same_file(options: Options, checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint names the workload as the file it was trained on."""
-    settings = checkpoint.told["settings"]
-    mine, its = (o or CLUSTERS[c].trace if c in CLUSTERS else o for o, c in (
-        (options.workload, options.cluster), (settings.get("workload", ""), settings.get("cluster", ""))))  # fmt: skip
-    return bool(mine and its) and Path(mine).name == Path(its).name
-
-
-def _seen(checkpoint: Checkpoint, split: str) -> list[int]:
-    """The numbers by which the jobs of a model's split are known again."""
-    told = checkpoint.told.get("seen")
-    numbers = told.get(split) if isinstance(told, dict) else None
-    return [int(n) for n in numbers] if isinstance(numbers, list) else []
+    return Options(**(known | {"split": "test" if has_seen(options, models) else "all"}))
 
 
 def line_up(
@@ -143,107 +114,6 @@ def line_up(
         model.marks = marks_of(model, cluster, arena, config)
         contenders.append(model)
     return [*contenders, *found], len(contenders)
-
-
-def marks_of(model: Model, cluster: str, arena: Arena, config: Config) -> tuple[str, ...]:
-    """What a reader of a model's numbers must know: that it was trained otherwise, or has seen what it plays."""
-    own, options = model.config, arena.options
-    marks = []
-    for name, mine, here in (
-        ("on", own.cluster, cluster), ("for", find_score(own.score_type), find_score(options.score_type)),
-        ("with", f"{own.runtime_info} run times", f"{options.runtime_info} run times"),
-        ("in windows of", own.seq_len, options.seq_len), ("by", str(own.placement), str(options.placement)),
-    ):  # fmt: skip
-        if mine != here:
-            marks.append(f"trained {name} {mine}")
-    if not options.is_fresh:
-        trace = arena.stage.workload.trace
-        played = trace.select(slice(arena.low, arena.high))
-        for split, text in (("train", "IN-SAMPLE: trained on jobs of this split"),
-                            ("validation", "picked on jobs of this split")):  # fmt: skip
-            kept = _seen(model.checkpoint, split)
-            if shares_jobs(played, kept) or (not kept and _touches(model, arena, split)):
-                marks.append(text)
-    if config.sample:
-        marks.append("sampled")
-    return tuple(marks)
-
-
-def _touches(model: Model, arena: Arena, split: str) -> bool:
-    """The same told from the file's name and the borders, for models that kept no numbers."""
-    if not _is_same_file(arena.options, model.checkpoint):
-        return False
-    own = model.config
-    low, high = split_borders(arena.stage.roster["submit"], own.train_share, own.validation_share)[split]
-    return low < arena.high and arena.low < high
-
-
-Seasons = dict[str, Callable[[str], list[Ground]]]
-"""What is played, by name: windows by what is known of run times."""
-
-
-PRACTICE = "validation windows"
-"""Where the strongest heuristic is chosen: windows that only heuristics play."""
-
-
-def play_seasons(
-    contenders: Sequence[Contender], seasons: Seasons, practice: Arena | None
-) -> dict[str, list[list[Played]]]:
-    """Let every contender play everything, and heuristics the practice windows too, in another process meanwhile."""
-    others = [i for i, one in enumerate(contenders) if one.kind == "heuristic"]
-    trained: Seasons = {PRACTICE: practice.grounds} if practice is not None else {}
-    if len(others) == len(contenders) or "fork" not in multiprocessing.get_all_start_methods():
-        games = {what: play_all(contenders, grounds, what) for what, grounds in seasons.items()}
-        return games | {w: play_all([contenders[i] for i in others], g, w) for w, g in trained.items()}
-    _forked.update(contenders=[contenders[i] for i in others], seasons=seasons | trained)
-    mine = [one for one in contenders if one.kind != "heuristic"]
-    with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), leave_interrupts_to_the_parent) as pool:
-        theirs = pool.submit(_play_forked)
-        own = {what: play_all(mine, grounds, what) for what, grounds in seasons.items()}
-        with console().status("heuristics play"):
-            games = theirs.result()
-    _forked.clear()
-    for what, played in games.items():
-        if what not in seasons:
-            continue
-        every: list[list[Played]] = [[]] * len(contenders)
-        rest = [i for i in range(len(contenders)) if i not in others]
-        for at, one in [*zip(others, played, strict=True), *zip(rest, own[what], strict=True)]:
-            every[at] = one
-        games[what] = every
-    return games
-
-
-_forked: dict[str, Any] = {}
-"""What a forked process plays; traces and windows are not sent to it, it has them."""
-
-
-def _play_forked() -> dict[str, list[list[Played]]]:
-    """Play in a forked process, without a word."""
-    silent: Any = lambda _done: None  # noqa: E731
-    return {
-        what: [one.play(grounds(one.runtime_info), silent) for one in _forked["contenders"]]
-        for what, grounds in _forked["seasons"].items()
-    }
-
-
-def play_all(contenders: Sequence[Contender], grounds: Callable[[str], list[Ground]], what: str) -> list[list[Played]]:
-    """Let contenders play behind a progress bar; `grounds` gives windows by what is known of run times."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    played = []
-    with Progress(*columns, console=console(), transient=True) as bar:
-        everyone = bar.add_task(f"contenders, {what}", total=len(contenders))
-        for contender in contenders:
-            windows = grounds(contender.runtime_info)
-            one = bar.add_task(contender.name, total=len(windows))
-            played.append(contender.play(windows, partial(_update, bar, one)))
-            bar.remove_task(one)
-            bar.advance(everyone)
-    return played
-
-
-def _update(bar: Progress, task: TaskID, done: int) -> None:
-    bar.update(task, completed=done)
 
 
 def practice_arena(config: Config, arena: Arena) -> Arena | None:

@@ -20,5 +20,4 @@ def forward(folder: str, cluster: str) -> None:
             for word in (flag, value)]  # fmt: skip
     program = ROOT / folder / f"{cluster}_{folder}.py"
     sys.argv = [str(program), *more, *sys.argv[1:]]
-    sys.path[0] = str(program.parent)
     runpy.run_path(str(program), run_name="__main__")

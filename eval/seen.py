@@ -1,0 +1,68 @@
+"""What a model has seen of the jobs that it is judged on, and where it was trained otherwise."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from envs.clusters import CLUSTERS
+from envs.options import Options
+from envs.reward import find_score
+from envs.stage import Windows, split_borders
+from eval.arena import Arena
+from eval.config import Config
+from eval.contenders import Model
+from traces.sketch import shares_jobs
+from train.checkpoint import Checkpoint
+
+
+def has_seen(options: Options, models: Sequence[tuple[str, Checkpoint]]) -> bool:
+    """Whether a model was trained on jobs of the workload."""
+    trace = Windows(Options(**(vars(options) | {"split": "all", "seq_len": 1}))).stage.workload.trace
+    return any(_is_same_file(options, one) or shares_jobs(trace, _seen(one, "train")) for _, one in models)
+
+
+def _is_same_file(options: Options, checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint names the workload as the file it was trained on."""
+    settings = checkpoint.told["settings"]
+    mine, its = (o or CLUSTERS[c].trace if c in CLUSTERS else o for o, c in (
+        (options.workload, options.cluster), (settings.get("workload", ""), settings.get("cluster", ""))))  # fmt: skip
+    return bool(mine and its) and Path(mine).name == Path(its).name
+
+
+def _seen(checkpoint: Checkpoint, split: str) -> list[int]:
+    """The numbers by which the jobs of a model's split are known again."""
+    told = checkpoint.told.get("seen")
+    numbers = told.get(split) if isinstance(told, dict) else None
+    return [int(n) for n in numbers] if isinstance(numbers, list) else []
+
+
+def marks_of(model: Model, cluster: str, arena: Arena, config: Config) -> tuple[str, ...]:
+    """What a reader of a model's numbers must know: that it was trained otherwise, or has seen what it plays."""
+    own, options = model.config, arena.options
+    marks = []
+    for name, mine, here in (
+        ("on", own.cluster, cluster), ("for", find_score(own.score_type), find_score(options.score_type)),
+        ("with", f"{own.runtime_info} run times", f"{options.runtime_info} run times"),
+        ("in windows of", own.seq_len, options.seq_len), ("by", str(own.placement), str(options.placement)),
+    ):  # fmt: skip
+        if mine != here:
+            marks.append(f"trained {name} {mine}")
+    if not options.is_fresh:
+        trace = arena.stage.workload.trace
+        played = trace.select(slice(arena.low, arena.high))
+        for split, text in (("train", "IN-SAMPLE: trained on jobs of this split"),
+                            ("validation", "picked on jobs of this split")):  # fmt: skip
+            kept = _seen(model.checkpoint, split)
+            if shares_jobs(played, kept) or (not kept and _touches(model, arena, split)):
+                marks.append(text)
+    if config.sample:
+        marks.append("sampled")
+    return tuple(marks)
+
+
+def _touches(model: Model, arena: Arena, split: str) -> bool:
+    """The same told from the file's name and the borders, for models that kept no numbers."""
+    if not _is_same_file(arena.options, model.checkpoint):
+        return False
+    own = model.config
+    low, high = split_borders(arena.stage.roster["submit"], own.train_share, own.validation_share)[split]
+    return low < arena.high and arena.low < high
