@@ -151,8 +151,8 @@ class Windows:
         if high - low < options.seq_len:
             raise ConfigError(
                 f"seq_len {options.seq_len:,}: the {options.split} split of {self.stage.workload.trace.name} has "
-                f"{high - low:,} jobs" + (" in its slice" if high - low < there else "") + "; want a shorter episode, "
-                "a longer trace or split all"
+                f"{high - low:,} jobs" + (" in its slice" if high - low < there else "") + "; want a shorter episode "
+                "or a longer trace" + ("" if options.split == "all" else ", or split all")
             )
         self.first, self.last = low, high - options.seq_len
         self.notes = tuple(notes)

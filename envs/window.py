@@ -24,6 +24,7 @@ class Window:
     stage: Stage
     first: int
     count: int
+    warm: bool = True  # False: the cluster is idle, and nobody waits
 
     @property
     def now(self) -> float:
@@ -34,6 +35,8 @@ class Window:
     def jobs(self) -> np.ndarray:
         """The numbers in the trace of all jobs there are, the scored ones last."""
         s = self.stage
+        if not self.warm:
+            return np.arange(self.first, self.first + self.count, dtype=np.int32)
         return members(s.roster, s.every, s.unended_at, s.unended, self.first, self.count)
 
 
@@ -44,9 +47,9 @@ def past_of(window: Window) -> Past:
     recent, told = np.zeros((similar.size, 1 + HISTORY)), np.zeros((similar.size, TOLD), np.float32)
     local = np.full(len(stage.ended_at) - 1, -1, np.int32)
     known = find_groups(
-        stage.groups, stage.ended_at, stage.ended, local, chosen, True, window.now, similar, recent, told
+        stage.groups, stage.ended_at, stage.ended, local, chosen, window.warm, window.now, similar, recent, told
     )
-    return Past(stage.roster, stage.world.places, chosen, window.count, similar, recent[:known])
+    return Past(stage.roster, stage.world.places, chosen, window.count, similar, recent[:known], window.warm)
 
 
 def simulate_window(

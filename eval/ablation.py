@@ -1,5 +1,7 @@
 """Lookahead against architecture: trains every pair, judges all on the same windows, and writes the table."""
 
+import dataclasses
+import hashlib
 import json
 import subprocess
 import sys
@@ -74,17 +76,19 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def train_one(config: Config, lookahead: str, architecture: str, seed: int) -> Path:
     """Train one pair, unless that is done; a run that was begun is gone on with."""
-    name = f"ablation_{lookahead}_{architecture}_{config.budget}_{config.jobs_per_episode}_{config.max_queue_size}"
-    folder = Path("data/logs") / name / f"{name}_s{seed}"
-    if (folder / "report.json").is_file():
-        return folder
-    program = [sys.executable, str(ROOT / "train" / "synthetic_train.py")]
     flags = {
-        "exp_name": name, "seed": seed, "lookahead_mode": lookahead, "policy_arch": architecture,
+        "lookahead_mode": lookahead, "policy_arch": architecture,
         "total_timesteps": config.budget, "epochs": 1_000_000, "jobs_per_episode": config.jobs_per_episode,
         "max_queue_size": config.max_queue_size, "arrival_mode": config.arrival_mode, "preset": config.preset,
         "action_mode": "fit", "lr": config.lr, "rollout_steps": min(config.budget, 10_000), "report_windows": 0,
     }  # fmt: skip
+    digest = hashlib.sha256(json.dumps(flags).encode()).hexdigest()[:8]  # other settings are other runs
+    name = f"ablation_{lookahead}_{architecture}_{digest}"
+    folder = Path("data/logs") / name / f"{name}_s{seed}"
+    if (folder / "report.json").is_file():
+        return folder
+    program = [sys.executable, str(ROOT / "train" / "synthetic_train.py")]
+    flags |= {"exp_name": name, "seed": seed}
     words = ["--resume_from", str(folder)] if (folder / LAST).is_file() else [f"--{k}={v}" for k, v in flags.items()]
     done = subprocess.run([*program, *words], capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -116,7 +120,7 @@ def write_page(config: Config, runs: dict[tuple[str, str], list[str]], numbers: 
         f"(preset {config.preset}, {config.arrival_mode} arrivals, synthetic testbed, action mode fit, run times "
         f"known), the same for all; {config.seeds} seed(s), {config.budget:,} decisions of training each; 95 % "
         "intervals over windows. Less is better.", "",
-        f"    python eval/ablation.py --budget {config.budget} --seeds {config.seeds} --windows {config.windows}", "",
+        f"    python eval/ablation.py{_flags(config)}", "",
         f"| lookahead | {head} |", f"|---|{'--:|' * len(config.architectures)}",
     ]  # fmt: skip
     for lookahead in config.lookaheads:
@@ -140,6 +144,16 @@ def write_page(config: Config, runs: dict[tuple[str, str], list[str]], numbers: 
     with written_whole(out / "ablation.json") as begun:
         begun.write_text(json.dumps({"score": score, "windows": told, "runs": names}, indent=1) + "\n")
     tell(f"written: {out / 'ablation.md'}, {out / 'ablation.json'}")
+
+
+def _flags(config: Config) -> str:
+    """The flags that are not as they are by default."""
+    words = ""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name != "out" and value != field.default:
+            words += f" --{field.name} {','.join(value) if isinstance(value, tuple) else value}"
+    return words
 
 
 def _cell(values: np.ndarray, groups: np.ndarray) -> str:

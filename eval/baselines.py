@@ -17,7 +17,8 @@ from berth.streams import stream
 from envs.options import Options
 from envs.policies import find_policy
 from envs.reward import find_score
-from eval.contenders import RANDOM_FEASIBLE, RANDOM_NAMES, random_feasible
+from envs.vector import SchedulingVectorEnv
+from eval.contenders import RANDOM_NAMES
 from train.playing import Decide, Episodes, follow, play
 
 DESCRIPTION = """Play episodes of an environment with heuristics that choose from the agent's own window.
@@ -76,8 +77,9 @@ def main(words: Sequence[str] | None = None) -> None:
     for word, blocks in table.items():
         means = np.array([[block.agent.mean(), block.gain.mean(), block.decisions.mean()] for block in blocks])
         spread = means.std(axis=0, ddof=1) if len(means) > 1 else np.full(3, np.nan)
-        rows.append((word, f"{means[:, 0].mean():,.3f}", f"{spread[0]:,.3f}", f"{means[:, 1].mean():+.4f}",
-                     f"{spread[1]:.4f}", f"{means[:, 2].mean():,.0f}"))  # fmt: skip
+        apart = [f"{x:,.4f}" if np.isfinite(x) else "-" for x in spread]
+        rows.append((word, f"{means[:, 0].mean():,.3f}", apart[0], f"{means[:, 1].mean():+.4f}", apart[1],
+                     f"{means[:, 2].mean():,.0f}"))  # fmt: skip
     jobs = "fresh jobs" if Options(**options).is_fresh else f"{config.split} windows"
     title = (
         f"{config.cluster}: {config.eval_num_blocks} blocks of {config.eval_episodes} episodes of {config.seq_len} "
@@ -93,8 +95,6 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def play_block(options: dict[str, Any], word: str, seed: int, episodes: int) -> Episodes:
     """One block: as many episodes, from windows that the seed draws."""
-    from envs.vector import SchedulingVectorEnv
-
     random = word in RANDOM_NAMES
     env = SchedulingVectorEnv(
         min(64, episodes), AutoresetMode.DISABLED, copy=False, **(options | {"prior": "" if random else word})
@@ -104,13 +104,25 @@ def play_block(options: dict[str, Any], word: str, seed: int, episodes: int) -> 
     return play(env, seeds, decide)[0]
 
 
+def random_feasible(env: SchedulingVectorEnv, seed: int) -> Decide:
+    """Decide for any job that can be chosen, each as likely; wait only where none can."""
+    rng, slots = stream(seed, "random feasible"), env.options.window
+
+    def _decide(seen: dict[str, np.ndarray]) -> np.ndarray:
+        can = seen["mask"][:, :slots]
+        drawn = np.where(can == 1, rng.random(can.shape), -1.0).argmax(axis=1)
+        return np.where(can.any(axis=1), drawn, slots).astype(np.int32)
+
+    return _decide
+
+
 def _told(options: dict[str, Any], config: Config, table: dict[str, list[Episodes]]) -> dict[str, Any]:
     """Everything as JSON can hold it."""
     blocks = {
         word: [{name: column.tolist() for name, column in block._asdict().items()} for block in blocks]
         for word, blocks in table.items()
     }
-    return {"options": options, "seed": config.seed, "random": RANDOM_FEASIBLE, "blocks": blocks}
+    return {"options": options, "seed": config.seed, "blocks": blocks}
 
 
 if __name__ == "__main__":

@@ -93,8 +93,6 @@ def relaxed(pool: Demand, score: str) -> float:
         together = weight * (moment + pool.run_time / 2 - pool.submit)
         if score == "wait":
             together -= pool.run_time
-        if score == "bounded_slowdown":
-            together = np.maximum(together, 0.0)
         best = max(best, float(np.where(in_line, together, alone).sum()))
         keep = in_line & (together >= alone)
         if (keep == in_line).all() or not keep.any():

@@ -132,7 +132,9 @@ def read_config(cluster: str, argv: Sequence[str] | None = None) -> tuple[Config
 def find_models(config: Config, cluster: str) -> list[tuple[str, Checkpoint]]:
     """The checkpoints that are meant, with names for tables; raises ConfigError that says what was looked for."""
     words = config.rlmodel
-    if words == (NO_MODEL,):
+    if NO_MODEL in words:
+        if len(words) > 1:
+            raise ConfigError(f"rlmodel {','.join(words)}: none, and models; want one or the other")
         return []
     if not words:
         return [_shipped(config, cluster)]
@@ -140,16 +142,16 @@ def find_models(config: Config, cluster: str) -> list[tuple[str, Checkpoint]]:
     for word in words:
         path = find(word, "--rlmodel", (BEST, LAST))
         name = path.parent.name if path.name in (BEST, LAST) else path.stem
+        if any(path.samefile(other.path) for other in found.values()):
+            raise ConfigError(f"rlmodel {word}: named twice; want every model once")
         name = name or path.stem
-        if name in found:
-            name = str(path)
-        found[name] = load(path)
+        found[str(path) if name in found else name] = load(path)
     return list(found.items())
 
 
 def _shipped(config: Config, cluster: str) -> tuple[str, Checkpoint]:
-    """The model that comes with Berth for a cluster and what is known of run times."""
-    regime = "hidden" if config.runtime_info == "hidden" else "oracle"
+    """The model that comes with Berth for a cluster, for run times that are known, or that are not."""
+    regime = "hidden" if config.runtime_info in ("hidden", "predicted") else "oracle"
     path = ROOT / "models" / cluster / f"{regime}.npz"
     if not path.is_file():
         raise ConfigError(

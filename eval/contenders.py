@@ -14,6 +14,7 @@ from berth.streams import stream
 from envs.options import Options
 from envs.policies import POLICIES, Policy, find_policy
 from envs.sim.simulator import DISCIPLINES, check_options
+from envs.snapshot import Snapshot
 from envs.stage import Listed
 from envs.window import simulate_window
 from eval.arena import Ground
@@ -23,7 +24,6 @@ from train.config import Config, from_settings
 
 if TYPE_CHECKING:
     from envs.vector import SchedulingVectorEnv
-    from train.playing import Decide
     from train.ppo import Learner
 
 RANDOM_FEASIBLE = "random_feasible"
@@ -57,7 +57,7 @@ class Contender(Protocol):
 
     @property
     def kind(self) -> str:
-        """heuristic, random or model."""
+        """Heuristic or model."""
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -103,41 +103,32 @@ class Heuristic:
         return played
 
 
-def random_feasible(env: "SchedulingVectorEnv", seed: int) -> "Decide":
-    """Decide for any job that can be chosen, each as likely; wait only where none can."""
-    rng, slots = stream(seed, "random feasible"), env.options.window
-
-    def _decide(seen: dict[str, np.ndarray]) -> np.ndarray:
-        can = seen["mask"][:, :slots]
-        drawn = np.where(can == 1, rng.random(can.shape), -1.0).argmax(axis=1)
-        return np.where(can.any(axis=1), drawn, slots).astype(np.int32)
-
-    return _decide
-
-
 @dataclass(frozen=True)
 class RandomFeasible:
-    """Any job that fits, each as likely."""
+    """Any job that fits, each as likely: at every event a new random order, of which starts what fits."""
 
     runtime_info: str
-    options: dict[str, Any]  # of the environment
+    allocation: Allocation
     seed: int
     name: str = f"{RANDOM_FEASIBLE} fit"
     policy: str = RANDOM_FEASIBLE
     discipline: str = "fit"
-    kind: str = "random"
+    kind: str = "heuristic"
     marks: tuple[str, ...] = ()
 
     def play(self, grounds: Sequence[Ground], tick: Tick) -> list[Played]:
-        """Play windows, each with random numbers of its own."""
-        from train.playing import play
+        """Simulate windows, each with random numbers of its own."""
+        played = []
+        for done, (window, past) in enumerate(grounds):
+            rng = stream(self.seed, f"random feasible {window.first} {window.count}")
 
-        options = self.options | {"action_mode": "fit", "runtime_info": self.runtime_info, "window": 1024}
-        env = _environments(grounds, options, AT_ONCE)
-        decide = random_feasible(env, self.seed)
-        ended: dict[int, Played] = {}
-        play(env, range(len(grounds)), decide, tick=tick, ended=lambda k, e: ended.update({k: from_episode(e.arrays)}))
-        return [ended[k] for k in range(len(grounds))]
+            def _order(view: Snapshot, rng: np.random.Generator = rng) -> np.ndarray:
+                return rng.random(len(view.job))
+
+            schedule = simulate_window(window, _order, "fit", self.allocation, self.runtime_info, self.seed, past)
+            played.append(from_schedule(schedule))
+            tick(done + 1)
+        return played
 
 
 class Model:
@@ -151,6 +142,8 @@ class Model:
         own = {field.name: getattr(self.config, field.name) for field in dataclasses.fields(Options)}
         kept = ("window", "window_order", "action_mode", "lookahead_mode", "sched_algo", "invalid_action", "backfil")
         self.options = {key: own[key] for key in kept} | {"prior": self.config.residual} | options
+        if options["runtime_info"] == "hidden" and own["runtime_info"] == "predicted":
+            self.options["runtime_info"] = "predicted"  # as heuristics that need run times: from jobs that have ended
         checked = Options(**self.options)
         self.policy, self.discipline, self.runtime_info = name, checked.discipline, checked.runtime_info
         self.marks: tuple[str, ...] = ()
@@ -192,7 +185,6 @@ def heuristics(
     words: Sequence[str],
     disciplines: Sequence[str],
     runtime_info: str,
-    options: dict[str, Any],
     allocation: Allocation,
     seed: int,
 ) -> tuple[list[Contender], list[str]]:
@@ -209,7 +201,9 @@ def heuristics(
         if len(rest) > 2 or not all((name, *rest)):
             raise ConfigError(f"sched_algo {word}: want POLICY, POLICY@DISCIPLINE or POLICY@DISCIPLINE@RUNTIME_INFO")
         if name in RANDOM_NAMES:
-            found.setdefault(RANDOM_FEASIBLE, RandomFeasible(runtime_info, options, seed))
+            if rest:
+                raise ConfigError(f"sched_algo {word}: {name} always takes jobs that fit; want it without @")
+            found.setdefault(RANDOM_FEASIBLE, RandomFeasible(runtime_info, allocation, seed))
             continue
         rule = find_policy(name)
         for discipline in rest[:1] or disciplines:
@@ -224,7 +218,9 @@ def heuristics(
                 left.setdefault(str(cannot), []).append(f"{name} {discipline}")
                 continue
             one = Heuristic(rule, discipline, info, allocation, seed, told=info != runtime_info)
-            found.setdefault(one.name, one)
+            other = found.setdefault(one.name, one)
+            if isinstance(other, Heuristic) and other.rule.text != rule.text:
+                raise ConfigError(f"sched_algo: two functions are both called {rule.name}; want files of other names")
     return list(found.values()), [f"left out: {', '.join(who)}: {why}" for why, who in left.items()]
 
 

@@ -18,7 +18,7 @@ METRICS = (*PER_JOB, *PER_WINDOW)
 
 LENGTHS = ((60.0, "< 1 min"), (600.0, "1-10 min"), (3600.0, "10-60 min"), (21600.0, "1-6 h"), (86400.0, "6-24 h"),
            (np.inf, "> 1 day"))  # fmt: skip
-"""Classes of run times, up to so many seconds."""
+"""Classes of run times, each below so many seconds."""
 
 SIZES = ((1, "1 GPU"), (2, "2 GPUs"), (4, "3-4 GPUs"), (8, "5-8 GPUs"), (16, "9-16 GPUs"), (np.inf, "> 16 GPUs"))
 
@@ -52,7 +52,7 @@ class Judged:
         return sorted(range(len(mean)), key=lambda i: (self.contenders[i].kind != "model", sign * mean[i]))
 
     def chosen(self, count: int) -> list[int]:
-        """As many contenders as shall be shown: models, baseline, rival, then the best; of equal ones the first."""
+        """As many contenders as shall be shown: models, baseline, rival, then the best, equal ones last."""
         order = self.order()
         must = [i for i in order if self.contenders[i].kind == "model" or i in (self.baseline, self.rival)]
         seen = {self.values[self.score][i].tobytes() for i in must}
@@ -62,6 +62,7 @@ class Judged:
             if i not in must and alike not in seen:
                 rest.append(i)
             seen.add(alike)
+        rest += [i for i in order if i not in must and i not in rest]
         kept = {*must, *rest[: max(0, count - len(must))]}
         return [i for i in order if i in kept]
 
@@ -139,9 +140,17 @@ def add_rival(told: Judged, arena: Arena, rival: int, chosen_by: str, seed: int)
         told.against_rival[metric] = compare(mine, values[rival], LESS_IS_BETTER[metric], arena.groups, seed)
 
 
-def add_bounds(told: Judged, grounds: Sequence[Ground], scores: Sequence[str]) -> None:
+def add_replay(told: Judged, whole: Ground, replayed: Sequence[Sequence[Played]], bounded: bool) -> None:
+    """Judge the whole split, played in one go; and how good any schedule of it could be."""
+    for contender, (one,) in zip(told.contenders, replayed, strict=True):
+        told.replay[contender.name] = judge_replay(whole, one)
+    if bounded:
+        told.replay_bound = {score: bound(whole.window, score) for score in SCORES}
+
+
+def add_bounds(told: Judged, grounds: Sequence[Ground]) -> None:
     """Find out how good any schedule of the windows could be."""
-    for score in scores:
+    for score in SCORES:
         told.bounds[score] = np.array([bound(ground.window, score) for ground in grounds])
 
 

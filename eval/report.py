@@ -31,6 +31,10 @@ class Painter:
         self._pool = ProcessPoolExecutor(1, initializer=leave_interrupts_to_the_parent)
         self._pool.submit(load_matplotlib)
 
+    def close(self) -> None:
+        """Let the process end."""
+        self._pool.shutdown(cancel_futures=True)
+
     def report(
         self,
         folder: Path,
@@ -47,7 +51,6 @@ class Painter:
         figures = self._pool.submit(draw_all, drawn, context, folder)
         page = _for_page(numbers, told, arena, played, chosen)
         files = figures.result()
-        self._pool.shutdown()
         write_page(folder / "report.html", page, files)
         return [*files, folder / "report.html"]
 
@@ -138,7 +141,7 @@ def _timelines(
 def write_page(path: Path, page: dict[str, Any], figures: Sequence[Path]) -> None:
     """Write one page that needs nothing else: numbers, pictures and program in it."""
     images = {file.stem: base64.b64encode(file.read_bytes()).decode() for file in figures}
-    data = json.dumps(finite(page | {"images": images}), separators=(",", ":")).replace("</", "<\\/")
+    data = json.dumps(finite(page | {"images": images}), separators=(",", ":")).replace("<", "\\u003c")
     text = TEMPLATE.read_text().replace("/*DATA*/", data)
     with written_whole(path) as begun:
         begun.write_text(text)

@@ -4,6 +4,8 @@ import dataclasses
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +16,21 @@ from berth.commandline import writable_folder
 from berth.console import tell
 from berth.errors import ConfigError
 from envs.options import Options
-from envs.reward import SCORES, find_score
+from envs.reward import find_score
 from eval.arena import Arena
-from eval.bounds import bound
 from eval.config import Config, find_models, read_config
 from eval.contenders import Contender, Model, heuristics
-from eval.judging import Judged, add_bounds, add_rival, judge, judge_replay, score_of, to_json
+from eval.judging import Judged, add_bounds, add_replay, add_rival, judge, score_of, to_json
 from eval.played import LESS_IS_BETTER, Played
 from eval.results import write_csv, write_jobs, write_json
 from eval.screen import show
 from eval.seasons import PRACTICE, Seasons, play_seasons
 from eval.seen import has_seen, marks_of
 from train.checkpoint import Checkpoint
+
+FILES = ("results.json", "results.csv", "jobs.csv.gz", "replay_jobs.csv.gz", "test.png", "cdf.png", "over_time.png",
+         "gantt.png", "report.html")  # fmt: skip
+"""What an evaluation may write."""
 
 
 def main(cluster: str, argv: Sequence[str] | None = None) -> None:
@@ -38,7 +43,6 @@ def evaluate(cluster: str, config: Config, words: list[str]) -> dict[str, Any]:
     """Play, judge, show and write; returns every number."""
     models = find_models(config, cluster)
     folder = writable_folder("--out", config.out or f"new_exp_figure/{cluster}")
-    painter = _painter() if config.report else None
     options = arena_options(config, cluster, models)
     arena = Arena(options, config.windows, config.seed)
     contenders, baseline = line_up(config, cluster, arena, models)
@@ -48,32 +52,36 @@ def evaluate(cluster: str, config: Config, words: list[str]) -> dict[str, Any]:
     if config.replay and not options.is_fresh:
         seasons["the whole split"] = lambda info: [arena.whole(info)]
     practice = practice_arena(config, arena) if models else None
-    games = play_seasons(contenders, seasons, practice)
-    played, replayed = games["windows"], games.get("the whole split", [])
-    told = judge(arena, contenders, baseline, find_score(options.score_type), played, config.seed)
-    if models:
-        add_rival(told, arena, *strongest(arena, practice, told, games.get(PRACTICE, [])), config.seed)
-    if replayed:
-        whole = arena.whole(options.runtime_info)
-        for contender, (one,) in zip(contenders, replayed, strict=True):
-            told.replay[contender.name] = judge_replay(whole, one)
+    with ExitStack() as closing:
+        painters: list[Any] = []
+        games = play_seasons(contenders, seasons, practice, partial(_hire, config, painters, closing))
+        played, replayed = games["windows"], games.get("the whole split", [])
+        told = judge(arena, contenders, baseline, find_score(options.score_type), played, config.seed)
+        if models:
+            add_rival(told, arena, *strongest(arena, practice, told, games.get(PRACTICE, [])), config.seed)
+        if replayed:
+            add_replay(told, arena.whole(options.runtime_info), replayed, config.bound)
         if config.bound:
-            told.replay_bound = {score: bound(whole.window, score) for score in SCORES}
-    if config.bound:
-        add_bounds(told, arena.grounds(options.runtime_info), tuple(SCORES))
-    numbers = about(config, cluster, arena, words) | to_json(told, arena)
+            add_bounds(told, arena.grounds(options.runtime_info))
+        numbers = about(config, cluster, arena, words) | to_json(told, arena)
+        files = _write(folder, numbers, contenders, arena, played, replayed)
+        for painter in painters:
+            files += painter.report(folder, numbers, told, arena, played, replayed, config.shown)
+    for name in FILES:  # of an earlier evaluation, which would look like parts of this one
+        if folder / name not in files:
+            (folder / name).unlink(missing_ok=True)
     show(numbers, told, arena, config.shown)
-    files = _write(folder, numbers, contenders, arena, played, replayed)
-    if painter is not None:
-        files += painter.report(folder, numbers, told, arena, played, replayed, config.shown)
     tell(f"written to {folder}: {', '.join(str(file.name) for file in files)}")
     return numbers
 
 
-def _painter() -> Any:
-    from eval.report import Painter  # begins to load Matplotlib in another process
+def _hire(config: Config, painters: list[Any], closing: ExitStack) -> None:
+    """Have somebody who draws, in a process that loads Matplotlib while contenders still play."""
+    if config.report:
+        from eval.report import Painter
 
-    return Painter()
+        painters.append(Painter())
+        closing.callback(painters[-1].close)
 
 
 def arena_options(config: Config, cluster: str, models: Sequence[tuple[str, Checkpoint]]) -> Options:
@@ -98,7 +106,7 @@ def line_up(
                      "milp_time_limit", "workload_seed", "warm_start")
     }  # fmt: skip
     found, left = heuristics(
-        config.sched_algo, config.disciplines, options.runtime_info, shared, options.placement, config.seed
+        config.sched_algo, config.disciplines, options.runtime_info, options.placement, config.seed
     )
     for sentence in left:
         tell(f"note: {sentence}")

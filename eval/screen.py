@@ -22,7 +22,10 @@ def show(numbers: dict[str, Any], told: Judged, arena: Arena, most: int) -> None
     chosen = told.chosen(most)
     out.print(_main_table(numbers, told, arena, chosen))
     if len(chosen) < len(told.contenders):
-        out.print(f"{len(told.contenders) - len(chosen)} more contenders in results.csv; --shown N shows more")
+        out.print(
+            f"{len(told.contenders) - len(chosen)} more contenders in results.csv, some of them equal to others; "
+            "--shown N shows more"
+        )
     for name, marks in {c.name: c.marks for c in told.contenders if c.marks}.items():
         out.print(f"{name}: {'; '.join(marks)}", markup=False, highlight=False)
     if told.rival >= 0:
@@ -95,7 +98,7 @@ def _rival_table(told: Judged) -> Table:
             interval = f"[{100 * p.change_low[i]:+.1f}, {100 * p.change_high[i]:+.1f}]"
             table.add_row(
                 escape(label(told, i)), metric, f"{100 * p.change[i]:+.1f} %", escape(interval),
-                f"{100 * p.wins[i]:.0f} %", f"{p.p[i]:.2g}",
+                f"{100 * p.wins[i]:.0f} %", f"{p.p_corrected[i]:.2g}",
             )  # fmt: skip
     return table
 

@@ -23,18 +23,23 @@ PRACTICE = "validation windows"
 
 
 def play_seasons(
-    contenders: Sequence[Contender], seasons: Seasons, practice: Arena | None
+    contenders: Sequence[Contender], seasons: Seasons, practice: Arena | None, meanwhile: Callable[[], None]
 ) -> dict[str, list[list[Played]]]:
-    """Let every contender play everything, and heuristics the practice windows too, in another process meanwhile."""
+    """Let every contender play everything, and heuristics the practice windows too, in another process.
+
+    `meanwhile` is called once that process is there: one that has threads had better not be forked.
+    """
     others = [i for i, one in enumerate(contenders) if one.kind == "heuristic"]
     trained: Seasons = {PRACTICE: practice.grounds} if practice is not None else {}
     if len(others) == len(contenders) or "fork" not in multiprocessing.get_all_start_methods():
+        meanwhile()
         games = {what: play_all(contenders, grounds, what) for what, grounds in seasons.items()}
         return games | {w: play_all([contenders[i] for i in others], g, w) for w, g in trained.items()}
     _forked.update(contenders=[contenders[i] for i in others], seasons=seasons | trained)
     mine = [one for one in contenders if one.kind != "heuristic"]
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork"), leave_interrupts_to_the_parent) as pool:
         theirs = pool.submit(_play_forked)
+        meanwhile()
         own = {what: play_all(mine, grounds, what) for what, grounds in seasons.items()}
         with console().status("heuristics play"):
             games = theirs.result()

@@ -2,21 +2,25 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from envs.clusters import CLUSTERS
 from envs.options import Options
 from envs.reward import find_score
-from envs.stage import Windows, split_borders
+from envs.stage import split_borders
 from eval.arena import Arena
 from eval.config import Config
 from eval.contenders import Model
+from traces.read import read_trace
 from traces.sketch import shares_jobs
-from train.checkpoint import Checkpoint
+from train.checkpoint import SEEN, Checkpoint
 
 
 def has_seen(options: Options, models: Sequence[tuple[str, Checkpoint]]) -> bool:
     """Whether a model was trained on jobs of the workload."""
-    trace = Windows(Options(**(vars(options) | {"split": "all", "seq_len": 1}))).stage.workload.trace
+    trace = read_trace(options.workload)
     return any(_is_same_file(options, one) or shares_jobs(trace, _seen(one, "train")) for _, one in models)
 
 
@@ -28,11 +32,10 @@ def _is_same_file(options: Options, checkpoint: Checkpoint) -> bool:
     return bool(mine and its) and Path(mine).name == Path(its).name
 
 
-def _seen(checkpoint: Checkpoint, split: str) -> list[int]:
-    """The numbers by which the jobs of a model's split are known again."""
-    told = checkpoint.told.get("seen")
-    numbers = told.get(split) if isinstance(told, dict) else None
-    return [int(n) for n in numbers] if isinstance(numbers, list) else []
+def _seen(checkpoint: Checkpoint, split: str) -> np.ndarray:
+    """The bits by which the jobs of a model's split are known again."""
+    bits = checkpoint.arrays.get(f"{SEEN}_{split}")
+    return bits if bits is not None and bits.dtype == np.uint8 and bits.ndim == 1 else np.zeros(0, np.uint8)
 
 
 def marks_of(model: Model, cluster: str, arena: Arena, config: Config) -> tuple[str, ...]:
@@ -41,8 +44,10 @@ def marks_of(model: Model, cluster: str, arena: Arena, config: Config) -> tuple[
     marks = []
     for name, mine, here in (
         ("on", own.cluster, cluster), ("for", find_score(own.score_type), find_score(options.score_type)),
-        ("with", f"{own.runtime_info} run times", f"{options.runtime_info} run times"),
+        ("with", f"{own.runtime_info} run times", f"{model.runtime_info} run times"),
         ("in windows of", own.seq_len, options.seq_len), ("by", str(own.placement), str(options.placement)),
+        ("with jobs of", _jobs_of(own), _jobs_of(options)), ("on the topology", *_told(own.topology, options.topology)),
+        ("at the load", *_told(own.load, options.load)),
     ):  # fmt: skip
         if mine != here:
             marks.append(f"trained {name} {mine}")
@@ -51,16 +56,28 @@ def marks_of(model: Model, cluster: str, arena: Arena, config: Config) -> tuple[
         played = trace.select(slice(arena.low, arena.high))
         for split, text in (("train", "IN-SAMPLE: trained on jobs of this split"),
                             ("validation", "picked on jobs of this split")):  # fmt: skip
-            kept = _seen(model.checkpoint, split)
-            if shares_jobs(played, kept) or (not kept and _touches(model, arena, split)):
+            if shares_jobs(played, _seen(model.checkpoint, split)) or _touches(model, arena, split):
                 marks.append(text)
     if config.sample:
         marks.append("sampled")
     return tuple(marks)
 
 
+def _jobs_of(options: Options) -> str:
+    """Where jobs come from, in a word or two."""
+    if options.is_fresh:
+        return f"fresh {options.preset or 'synthetic'} {options.arrival_mode}".strip()
+    cluster = CLUSTERS.get(options.cluster)
+    return Path(options.workload or (cluster.trace if cluster else options.cluster)).name
+
+
+def _told(own: Any, here: Any) -> tuple[str, str]:
+    """Two settings as words, where nothing stands for the default."""
+    return (str(own) if own not in (None, "") else "default"), (str(here) if here not in (None, "") else "default")
+
+
 def _touches(model: Model, arena: Arena, split: str) -> bool:
-    """The same told from the file's name and the borders, for models that kept no numbers."""
+    """The same told from the file's name and the borders."""
     if not _is_same_file(arena.options, model.checkpoint):
         return False
     own = model.config

@@ -25,8 +25,8 @@ def bars(ground: Ground, played: Played) -> Bars:
     capacity = window.stage.workload.nodes.capacity
     first = np.concatenate(([0], np.cumsum(capacity)))
     busy_until = np.full(int(first[-1]), -np.inf)
-    start = np.where(played.start >= 0, played.start, np.nan) - window.now
-    end = start + window.stage.roster["run_time"][chosen]
+    start = np.where(played.start >= 0, played.start, np.nan)
+    end = start + window.stage.roster["run_time"][chosen]  # as the simulator adds: to the last bit
     rows: list[tuple[int, int, int]] = []
     for job in np.argsort(start, kind="stable")[: int(np.isfinite(start).sum())].tolist():
         for place in range(played.place_at[job], played.place_at[job] + played.place_count[job]):
@@ -36,6 +36,7 @@ def bars(ground: Ground, played: Played) -> Bars:
             for run in np.split(mine, np.flatnonzero(np.diff(mine) > 1) + 1):
                 rows.append((job, int(run[0]), len(run)))
     job_of, lane, lanes = np.array(rows, int).reshape(-1, 3).T
+    start, end = start - window.now, end - window.now
     return Bars(job_of, lane, lanes, start, end, float(np.nanmax(start[-window.count :])))
 
 

@@ -194,6 +194,33 @@ def test_a_model_plays_the_same_windows_from_the_same_beginning(tmp_path, model)
     assert len(set(before.values())) == 1
 
 
+@pytest.mark.parametrize("warm", [True, False])
+def test_everybody_begins_alike(tmp_path, model, warm):
+    told = judge(tmp_path, rlmodel=(str(model),), discipline=("fit", "easy"), warm_start=warm)
+    assert all((window["backlog"] > 0) == warm for window in told["windows"])
+    assert told["options"]["warm_rule"] == ("sjf@easy" if warm else "idle cluster")
+    jobs = pd.read_csv(tmp_path / "jobs.csv.gz")
+    there = {name: mine[["window", "job_id"]].to_csv(index=False) for name, mine in jobs.groupby("contender")}
+    assert len(set(there.values())) == 1
+    assert (jobs.scored == 0).any() == warm
+
+
+def test_fractions_of_seconds_and_strange_names(tmp_path):
+    """Times that are no whole numbers, and a user whose name would end a page's script."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i, submit in enumerate(np.sort(rng.uniform(0, 20_000, 300)).round(3)):
+        rows.append([f"j{i}", submit, -1, round(float(rng.uniform(1, 4000)), 3), int(rng.integers(1, 9)), *[-1] * 14])
+        rows[-1][11] = "<!--<script>"
+    trace = tmp_path / "frac.csv"
+    trace.write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n")
+    judge(tmp_path / "out", workload=str(trace), load=1.0, seq_len=64, windows=4, report=True, replay=True)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<!--<script>" not in page
+    judge(tmp_path / "out", workload=str(trace), load=1.0, seq_len=64, windows=4)
+    assert not (tmp_path / "out" / "report.html").exists()  # it was of the evaluation before
+
+
 def test_a_model_that_copies_the_baseline_scores_the_same(tmp_path):
     """A residual policy that has not learned is the heuristic it begins with, under every rule of the evaluation."""
     run = tmp_path / "copy_s0"
@@ -212,6 +239,7 @@ def test_marks(tmp_path, model):
 
     assert marks() == []
     assert any("IN-SAMPLE" in mark for mark in marks(split="train"))
+    assert any("IN-SAMPLE" in mark for mark in marks(split="train", batch_job_slice=100))
     assert marks(split="validation") == ["picked on jobs of this split"]
     assert len(marks(split="all")) == 2
     assert "trained for bounded_slowdown" in marks(score_type="wait")
@@ -228,9 +256,13 @@ def test_a_foreign_trace_is_test_as_a_whole_and_one_that_was_trained_on_is_not(t
     rows = [line.split(",") for line in lines if not line.startswith(";")]
     foreign.write_text("\n".join(",".join(["x" + row[0], *row[1:]]) for row in rows[:900]) + "\n")
     assert judge(tmp_path, rlmodel=(str(model),), workload=str(renamed))["data"]["split"] == "test"
+    shortened = tmp_path / "short.csv"
+    shortened.write_text("\n".join(lines[:300]) + "\n")
+    told = judge(tmp_path, rlmodel=(str(model),), workload=str(shortened), split="all")
+    assert any("IN-SAMPLE" in mark for mark in told["contenders"][0]["marks"])
     told = judge(tmp_path, rlmodel=(str(model),), workload=str(foreign))
     assert told["data"]["split"] == "all"
-    assert told["contenders"][0]["marks"] == []
+    assert told["contenders"][0]["marks"] == ["trained with jobs of synthetic_trace.csv"]
     assert "no model has seen it" in capsys.readouterr().out
 
 
@@ -240,6 +272,7 @@ def test_sketches_know_jobs_again():
     assert shares_jobs(trace, kept)
     assert shares_jobs(trace.select(slice(0, 3000)), kept)
     assert not shares_jobs(trace.select(slice(3000, None)), kept)
+    assert shares_jobs(trace.select(slice(500, 530)), kept)
     assert not shares_jobs(read_trace(str(ROOT / "GPU_Traces" / "Philly_Formatted_withGPUType.csv")), kept)
 
 
@@ -263,6 +296,8 @@ def test_sketches_know_jobs_again():
         (["--rlmodel", "none", "--discipline", "rlscheduler"], "begins with an idle cluster"),
         (["--rlmodel", "none", "--len", "256", "--jobs_per_episode", "9"], "two names of one setting"),
         (["--rlmodel", "none", "--warm_rule", "sjf"], "POLICY@DISCIPLINE"),
+        (["--rlmodel", "none", "--sched_algo", "RAND_FEAS_NO0@easy"], "always takes jobs that fit"),
+        (["--rlmodel", "none,a"], "want one or the other"),
     ],
 )
 def test_mistakes_are_told(words, said, tmp_path, monkeypatch, capsys):
@@ -355,5 +390,6 @@ def test_the_ablation_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     ablation([*words, "--architectures", "kernel,mlp"])
     assert [run.stat().st_mtime_ns for run in runs] == stamps
     page = (tmp_path / "ablation.md").read_text()
+    assert "python eval/ablation.py --budget 200 --lookaheads off,cdf --architectures kernel,mlp" in page
     assert "| lookahead | kernel | mlp |" in page
     assert page.count("\n| off |") == 2

@@ -1,32 +1,40 @@
-"""Whether two traces share jobs, told from a few numbers."""
+"""Whether two traces share jobs, told from a few bits for each job."""
 
 import numpy as np
 
 from traces.trace import Trace
 
-KEPT = 64
-"""How many numbers stand for the jobs of a trace."""
+BITS, HASHES = 8, 3
+"""Bits for each job, and how many of them a job sets: about 3 % of foreign jobs look known by chance."""
 
-ENOUGH = 3
-"""How many of them must come again: rows of different traces agree by chance now and then."""
-
-
-def sketch(trace: Trace) -> list[int]:
-    """The KEPT lowest hashes of a trace's jobs: equal jobs have equal hashes, in whatever file they stand."""
-    return [int(number) for number in np.sort(_hashes(trace))[:KEPT]]
+ENOUGH, SHARE = 3, 0.1
+"""How many jobs of a trace must look known, and which share of them, before it is said to have some."""
 
 
-def shares_jobs(trace: Trace, kept: list[int]) -> bool:
-    """Tell whether a trace has jobs of the one that the numbers were kept of."""
-    wanted = min(ENOUGH, len(kept))
-    return wanted > 0 and int(np.isin(np.array(kept, np.uint64), _hashes(trace)).sum()) >= wanted
+def sketch(trace: Trace) -> np.ndarray:
+    """A Bloom filter of a trace's jobs: uint8, a byte for each job."""
+    size = max(1, len(trace)) * BITS
+    bits = np.zeros(size, np.uint8)
+    bits[_places(trace, size)] = 1
+    return np.packbits(bits)
 
 
-def _hashes(trace: Trace) -> np.ndarray:
-    """A number (jobs,) for each job: its id, run time and GPUs, whatever its submit time was rescaled to."""
+def shares_jobs(trace: Trace, kept: np.ndarray) -> bool:
+    """Tell whether a trace has jobs of the one that the bits were kept of."""
+    if not len(kept) or not len(trace):
+        return False
+    bits = np.unpackbits(kept)
+    known = int(bits[_places(trace, len(bits))].all(axis=1).sum())
+    return known >= min(ENOUGH, len(trace)) and known >= SHARE * len(trace)
+
+
+def _places(trace: Trace, size: int) -> np.ndarray:
+    """The bits (jobs, HASHES) of each job: by its id, run time and GPUs, whatever its submit time was rescaled to."""
     from pandas.util import hash_array  # takes a while to import
 
     names = hash_array(np.array([str(name) for name in trace.job_id], dtype=object), categorize=False)
     times, gpus = hash_array(trace.run_time.astype(float)), hash_array(trace.gpus.astype(np.int64))
-    hashes: np.ndarray = names * np.uint64(31) + times * np.uint64(17) + gpus
-    return hashes
+    one = names * np.uint64(31) + times * np.uint64(17) + gpus
+    other = hash_array(one) | np.uint64(1)
+    places: np.ndarray = (one[:, None] + np.arange(HASHES, dtype=np.uint64) * other[:, None]) % np.uint64(size)
+    return places.astype(np.int64)

@@ -15,6 +15,9 @@ FORMAT = "berth checkpoint 1"
 
 LAST, BEST = "last.npz", "best.npz"
 
+SEEN = "seen"
+"""Arrays seen_train and seen_validation tell which jobs a model was trained and picked on (traces/sketch.py)."""
+
 
 class Checkpoint(NamedTuple):
     """What a file holds."""
@@ -41,7 +44,9 @@ def find(word: str, flag: str, names: tuple[str, ...] = (LAST, BEST)) -> Path:
         looked = " nor ".join(names)
         raise ConfigError(f"{flag} {word}: the folder has neither {looked}; want a run or a checkpoint")
     if not os.path.isfile(path):
-        raise ConfigError(f"{flag} {word}: no such file or folder; want a run ({LAST} in it) or a checkpoint")
+        raise ConfigError(
+            f"{flag} {word}: no such file or folder; want a run ({' or '.join(names)} in it) or a checkpoint"
+        )
     return path
 
 

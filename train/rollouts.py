@@ -29,10 +29,10 @@ def shape_of(env: SchedulingVectorEnv) -> Shape:
     return Shape(env.options.window, int(env.seen["cluster"].shape[1]), env.actions, pools)
 
 
-def split_sketch(env: SchedulingVectorEnv) -> list[int]:
-    """A few numbers by which the jobs of an environment's split are known again; none where jobs are made anew."""
+def split_sketch(env: SchedulingVectorEnv) -> np.ndarray:
+    """A few bits by which the jobs of an environment's split are known again; none where jobs are made anew."""
     if env.options.is_fresh:
-        return []
+        return np.zeros(0, np.uint8)
     trace = env.source.stage.workload.trace
     o = env.options
     low, high = split_borders(trace.submit, o.train_share, o.validation_share)[o.split]

@@ -13,7 +13,7 @@ from berth.console import show_rows, tell
 from berth.errors import ConfigError, SimulationError
 from berth.streams import stream
 from envs.reward import find_score
-from train.checkpoint import BEST, LAST, Checkpoint, find, load, put_weights, save, weights_of
+from train.checkpoint import BEST, LAST, SEEN, Checkpoint, find, load, put_weights, save, weights_of
 from train.config import Config, read_config, to_settings
 from train.quiet import load_tensorflow
 from train.resume import make_room, resumed
@@ -58,7 +58,8 @@ class Run:
             episodes = min(config.num_envs, max(1, config.rollout_steps // ROUND))
         self.env = make_env(config, "train", episodes, config.residual)
         self.val_env = make_env(config, "validation", config.val_windows, config.residual)
-        self.seen = {split: split_sketch(env) for split, env in (("train", self.env), ("validation", self.val_env))}
+        splits = (("train", self.env), ("validation", self.val_env))
+        self.seen = {f"{SEEN}_{split}": split_sketch(env) for split, env in splits}
         self.learner = make_learner(config, shape_of(self.env))
         if checkpoint is not None:
             self._restore(checkpoint)
@@ -167,7 +168,7 @@ class Run:
         }  # fmt: skip
         self.waited = 0 if gain > self.best_gain + self.config.early_stopping_threshold else self.waited + 1
         if gain > self.best_gain:
-            arrays: dict[str, np.ndarray] = {}
+            arrays = dict(self.seen)
             for name, variables in (("pi", self.learner.policy.variables), ("vf", self.learner.value.variables)):
                 arrays |= {key: array.copy() for key, array in weights_of(variables, name).items()}
             self.best = arrays, self._about() | {"val_gain": gain, "val_epoch": self.epoch}
@@ -250,14 +251,11 @@ class Run:
 
     def _about(self) -> dict[str, Any]:
         scale = self.learner.scale
-        return {
-            "settings": to_settings(self.config), "scale": [scale.mean, scale.variance, scale.count],
-            "seen": self.seen,
-        }  # fmt: skip
+        return {"settings": to_settings(self.config), "scale": [scale.mean, scale.variance, scale.count]}
 
     def _snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """All that a run is gone on from: weights, optimisers, normalisation, counters; random streams have names."""
-        arrays: dict[str, np.ndarray] = {}
+        arrays = dict(self.seen)
         for name, variables in _parts(self.learner).items():
             arrays |= {key: array.copy() for key, array in weights_of(variables, name).items()}
         if self.best is not None:

@@ -186,6 +186,8 @@ class Simulation:
         w = self.world
         if past.recent.size and w.sim["predict"][0]:
             self.world = w = w._replace(recent=past.recent)
+        if not past.warm:
+            return
         first = len(past.chosen) - past.scored
         warm_up(
             past.roster, past.places, past.chosen, first, past.now, w.sim, w.jobs, w.links, w.queues, w.free, w.nodes,

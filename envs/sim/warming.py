@@ -19,6 +19,7 @@ class Past(NamedTuple):
     scored: int  # how many of them are the window's
     similar: np.ndarray  # (jobs, levels) int32, groups to predict from
     recent: np.ndarray  # (groups, 1 + HISTORY), what the predictor had seen
+    warm: bool = True  # False: nothing came before; the cluster is idle
 
     @property
     def now(self) -> float:
