@@ -136,9 +136,14 @@ def write_page(config: Config, runs: dict[tuple[str, str], list[str]], numbers: 
             p = compare(means[lookahead, architecture][None], fcfs, True, groups)
             cells.append(f"{100 * p.change[0]:+.1f} % [{100 * p.change_low[0]:+.1f}, {100 * p.change_high[0]:+.1f}]")
         lines.append(f"| {lookahead} | {' | '.join(cells)} |")
+    lines += ["", "The intervals are over windows, not over training: " + (
+        "with one seed a cell, neighbours may differ by the luck of a run." if config.seeds == 1 else
+        f"each cell is the mean of {config.seeds} runs, whose spread ablation.json has.")]  # fmt: skip
     with written_whole(out / "ablation.md") as begun:
         begun.write_text("\n".join(lines) + "\n")
-    told = {f"{a} {b}": values.tolist() for (a, b), values in means.items()}
+    told: dict[str, Any] = {
+        f"{a} {b}": [by_window[Path(one).name][score] for one in same] for (a, b), same in runs.items()
+    }
     told |= {name: values.tolist() for name, values in others.items()}
     names = {f"{a} {b}": [Path(one).name for one in same] for (a, b), same in runs.items()}
     with written_whole(out / "ablation.json") as begun:
