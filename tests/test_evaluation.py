@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from berth.errors import BerthError, ConfigError
-from envs.clusters import find_cluster
+from envs.clusters import CLUSTERS, find_cluster
 from envs.metrics import job_metrics
 from envs.policies import POLICIES
 from envs.sim.cluster import node_arrays
@@ -274,6 +274,26 @@ def test_sketches_know_jobs_again():
     assert not shares_jobs(trace.select(slice(3000, None)), kept)
     assert shares_jobs(trace.select(slice(500, 530)), kept)
     assert not shares_jobs(read_trace(str(ROOT / "GPU_Traces" / "Philly_Formatted_withGPUType.csv")), kept)
+
+
+SHIPPED = sorted((ROOT / "models").glob("*/*.npz"))
+
+
+def test_every_cluster_has_its_models():
+    assert {(path.parent.name, path.stem) for path in SHIPPED} == {
+        (cluster, regime) for cluster in CLUSTERS for regime in ("oracle", "hidden")
+    }
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_shipped_models_play_at_once(path, tmp_path):
+    """Found without --rlmodel, and judged on jobs that they have not seen."""
+    info = "hidden" if path.stem == "hidden" else ""
+    told = judge(tmp_path, path.parent.name, rlmodel=(), runtime_info=info, windows=2, discipline=("easy",))
+    assert told["contenders"][0]["name"] == f"{path.parent.name} {path.stem}"
+    assert told["data"]["split"] == "test"
+    assert not any("IN-SAMPLE" in mark or "picked" in mark for mark in told["contenders"][0]["marks"])
+    assert path.stat().st_size < 200_000
 
 
 # Mistakes
