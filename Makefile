@@ -18,7 +18,7 @@ $(STAMP): requirements.txt requirements-dev.txt pyproject.toml
 	@touch $@
 
 demo: setup      ## train a policy on the shipped Philly sample, and judge it beside heuristics: tables, pictures, a page
-	$(BIN)/python train/philly_train.py --exp_name demo --epochs 6 --trajs 16 --val_every 3 --val_windows 16 --report_windows 0
+	$(BIN)/python train/philly_train.py --exp_name demo --action_mode easy --warm_rule sjf@easy --load 1.15 --sched_algo saf --clone saf --clone_epochs 20 --lr 5e-4 --epochs 4 --trajs 24 --val_windows 16 --report_windows 0
 	$(BIN)/python eval/philly_eval.py --rlmodel data/logs/demo/demo_s0 --sched_algo fcfs,sjf,saf --out data/logs/demo
 	$(BIN)/python train/plot.py data/logs/demo/demo_s0 --out data/logs/demo/learning.png
 

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -44,15 +44,18 @@ class Painter:
         played: Sequence[Sequence[Played]],
         replayed: Sequence[Sequence[Played]],
         shown: int,
-    ) -> list[Path]:
-        """Draw the pictures and write report.html; returns the files when they are written."""
+    ) -> Callable[[], list[Path]]:
+        """Begin to draw; returns what writes report.html, once the pictures are there, and tells the files."""
         chosen = told.chosen(shown)
-        drawn, context = _for_figures(numbers, told, arena, played, replayed, chosen)
-        figures = self._pool.submit(draw_all, drawn, context, folder)
-        page = _for_page(numbers, told, arena, played, chosen)
-        files = figures.result()
-        write_page(folder / "report.html", page, files)
-        return [*files, folder / "report.html"]
+        figures = self._pool.submit(draw_all, *_for_figures(numbers, told, arena, played, replayed, chosen), folder)
+
+        def _finish() -> list[Path]:
+            page = _for_page(numbers, told, arena, played, chosen)
+            files = figures.result()
+            write_page(folder / "report.html", page, files)
+            return [*files, folder / "report.html"]
+
+        return _finish
 
 
 def _for_figures(

@@ -64,9 +64,10 @@ def evaluate(cluster: str, config: Config, words: list[str]) -> dict[str, Any]:
         if config.bound:
             add_bounds(told, arena.grounds(options.runtime_info))
         numbers = about(config, cluster, arena, words) | to_json(told, arena)
+        drawing = [p.report(folder, numbers, told, arena, played, replayed, config.shown) for p in painters]
         files = _write(folder, numbers, contenders, arena, played, replayed)
-        for painter in painters:
-            files += painter.report(folder, numbers, told, arena, played, replayed, config.shown)
+        for finish in drawing:
+            files += finish()
     for name in FILES:  # of an earlier evaluation, which would look like parts of this one
         if folder / name not in files:
             (folder / name).unlink(missing_ok=True)
