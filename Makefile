@@ -41,6 +41,7 @@ bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/placing.py
 	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/evaluation.py
 
 results: setup   ## the long experiments: samples against real traces, seed by seed; placers against each other
 	$(BIN)/python benchmarks/calibrate.py --seeds 40
