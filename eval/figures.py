@@ -83,9 +83,8 @@ def _boxes(drawn: Sequence[Drawn], context: Context) -> Any:
         axis.plot(scores.mean(), i + 1, "D", ms=5, color="black", mfc="white")
     if context.bound is not None:
         axis.axvline(context.bound.mean(), color="black", ls="--", lw=1)
-        axis.annotate(
-            "no schedule is better", (context.bound.mean(), 0.46), fontsize=8, rotation=0, ha="left", va="bottom"
-        )
+        place = {"transform": axis.get_xaxis_transform(), "fontsize": 8, "rotation": 90, "ha": "right", "va": "bottom"}
+        axis.text(context.bound.mean(), 0.02, "no schedule is better ", **place)
     lowest, highest = min(v.min() for v in values), max(v.max() for v in values)
     if lowest > 0 and highest / lowest > 20:
         axis.set_xscale("log")
