@@ -84,7 +84,7 @@ def _boxes(drawn: Sequence[Drawn], context: Context) -> Any:
     if context.bound is not None:
         axis.axvline(context.bound.mean(), color="black", ls="--", lw=1)
         place = {"transform": axis.get_xaxis_transform(), "fontsize": 8, "rotation": 90, "ha": "right", "va": "bottom"}
-        axis.text(context.bound.mean(), 0.02, "no schedule is better ", **place)
+        axis.text(context.bound.mean(), 0.02, "bound of the mean ", **place)
     lowest, highest = min(v.min() for v in values), max(v.max() for v in values)
     if lowest > 0 and highest / lowest > 20:
         axis.set_xscale("log")
