@@ -144,6 +144,8 @@ class Model:
         self.options = {key: own[key] for key in kept} | {"prior": self.config.residual} | options
         if options["runtime_info"] == "hidden" and own["runtime_info"] == "predicted":
             self.options["runtime_info"] = "predicted"  # as heuristics that need run times: from jobs that have ended
+        if own["action_mode"] != "reserve":
+            self.options["backfil"] = False  # it is for models that reserve
         checked = Options(**self.options)
         self.policy, self.discipline, self.runtime_info = name, checked.discipline, checked.runtime_info
         self.marks: tuple[str, ...] = ()

@@ -296,6 +296,14 @@ def test_shipped_models_play_at_once(path, tmp_path):
     assert path.stat().st_size < 200_000
 
 
+@pytest.mark.parametrize(("backfil", "discipline"), [(True, "easy"), (False, "strict")])
+def test_backfil_is_for_models_that_reserve_and_for_heuristics(tmp_path, model, backfil, discipline):
+    told = judge(tmp_path, rlmodel=(str(model), str(SHIPPED[-1])), windows=2, backfil=backfil)
+    assert [one["discipline"] for one in told["contenders"]] == [
+        "reserve_easy" if backfil else "reserve", "easy", discipline, discipline,
+    ]  # fmt: skip
+
+
 # Mistakes
 
 
