@@ -61,7 +61,7 @@ def summarize(schedule: Schedule, pool: int | None = None) -> dict[str, float]:
     wait = (schedule.start - trace.submit)[jobs]
     result: dict[str, float] = {}
     for name, values in job_metrics(wait, trace.run_time[jobs]).items():
-        result |= dict(zip((f"{name}_{s}" for s in STATISTICS), statistics(values), strict=True))
+        result |= statistics(name, values)
     capacity, busy, stranded = nodes.capacity[of_pool], schedule.busy[of_pool], schedule.stranded[of_pool]
     there = float(capacity.sum()) * makespan
     idle = there - float(busy.sum())
@@ -79,8 +79,7 @@ def summarize(schedule: Schedule, pool: int | None = None) -> dict[str, float]:
     )
 
 
-def statistics(values: np.ndarray) -> list[float]:
-    """Mean, median, p90 and p99 of values; NaN where there are none."""
-    if not len(values):
-        return [float("nan")] * len(STATISTICS)
-    return [float(values.mean()), *(float(q) for q in np.percentile(values, [50, 90, 99]))]
+def statistics(name: str, values: np.ndarray) -> dict[str, float]:
+    """Mean, median, p90 and p99 of a metric's values, as wait_mean and so on; NaN where there are none."""
+    found = [values.mean(), *np.percentile(values, [50, 90, 99])] if len(values) else [np.nan] * len(STATISTICS)
+    return {f"{name}_{statistic}": float(value) for statistic, value in zip(STATISTICS, found, strict=True)}

@@ -39,6 +39,16 @@ class Window:
             return np.arange(self.first, self.first + self.count, dtype=np.int32)
         return members(s.roster, s.every, s.unended_at, s.unended, self.first, self.count)
 
+    @property
+    def runs(self) -> np.ndarray:
+        """Which of the jobs before the window's own run when it begins (jobs - count,)."""
+        return self.stage.roster["start"][self.jobs[: -self.count]] < self.now
+
+    @property
+    def waits(self) -> np.ndarray:
+        """Which of them wait: the backlog (jobs - count,); the others run, or arrive in that very second."""
+        return ~self.runs & (self.stage.roster["submit"][self.jobs[: -self.count]] < self.now)
+
 
 def past_of(window: Window) -> Past:
     """What came before a window."""

@@ -39,8 +39,7 @@ class Demand(NamedTuple):
 def demands(window: Window) -> list[Demand]:
     """What each pool with scored jobs has to do."""
     roster, jobs = window.stage.roster, window.jobs
-    old, new = roster[jobs[: -window.count]], roster[jobs[-window.count :]]
-    running = old[(old["submit"] < window.now) & (old["start"] < window.now)]
+    running, new = roster[jobs[: -window.count]][window.runs], roster[jobs[-window.count :]]
     found = []
     for pool, gpus in enumerate(window.stage.workload.nodes.pool_gpus):
         mine, busy = new[new["pool"] == pool], running[running["pool"] == pool]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from berth.commandline import given, option, same
+from berth.commandline import option, parse, same
 from berth.errors import ConfigError
 from envs.knowledge import CHOICES
 from envs.options import Options
@@ -122,11 +122,10 @@ class Config:
         return known
 
 
-def read_config(cluster: str, argv: Sequence[str] | None = None) -> tuple[Config, dict[str, Any]]:
-    """The settings of an evaluation from a command line, and those of them that it names."""
+def read_config(cluster: str, argv: Sequence[str] | None = None) -> Config:
+    """The settings of an evaluation from a command line."""
     text = f"Compare trained models with heuristics on the {cluster} cluster.\n{EXAMPLES.format(cluster=cluster)}"
-    flags = given(Config, argv, text)
-    return Config(**flags), flags
+    return parse(Config, argv, text)
 
 
 def find_models(config: Config, cluster: str) -> list[tuple[str, Checkpoint]]:

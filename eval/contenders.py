@@ -5,18 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from allocation.choice import Allocation
 from berth.errors import ConfigError
 from berth.streams import stream
 from envs.options import Options
-from envs.policies import POLICIES, Policy, find_policy
+from envs.policies import POLICIES, Ask, Policy, find_policy
 from envs.sim.simulator import DISCIPLINES, check_options
-from envs.snapshot import Snapshot
 from envs.stage import Listed
-from envs.window import simulate_window
+from envs.window import Window, simulate_window
 from eval.arena import Ground
 from eval.played import Played, from_episode, from_schedule
 from train.checkpoint import Checkpoint
@@ -93,14 +91,7 @@ class Heuristic:
 
     def play(self, grounds: Sequence[Ground], tick: Tick) -> list[Played]:
         """Simulate windows, one after the other."""
-        played = []
-        for done, (window, past) in enumerate(grounds):
-            schedule = simulate_window(
-                window, self.rule, self.discipline, self.allocation, self.runtime_info, self.seed, past
-            )
-            played.append(from_schedule(schedule))
-            tick(done + 1)
-        return played
+        return _simulated(self, grounds, lambda _window: self.rule, tick)
 
 
 @dataclass(frozen=True)
@@ -118,17 +109,26 @@ class RandomFeasible:
 
     def play(self, grounds: Sequence[Ground], tick: Tick) -> list[Played]:
         """Simulate windows, each with random numbers of its own."""
-        played = []
-        for done, (window, past) in enumerate(grounds):
+
+        def _rule(window: Window) -> Ask:
             rng = stream(self.seed, f"random feasible {window.first} {window.count}")
+            return lambda view: rng.random(len(view.job))
 
-            def _order(view: Snapshot, rng: np.random.Generator = rng) -> np.ndarray:
-                return rng.random(len(view.job))
+        return _simulated(self, grounds, _rule, tick)
 
-            schedule = simulate_window(window, _order, "fit", self.allocation, self.runtime_info, self.seed, past)
-            played.append(from_schedule(schedule))
-            tick(done + 1)
-        return played
+
+def _simulated(
+    who: Heuristic | RandomFeasible, grounds: Sequence[Ground], rule: Callable[[Window], Policy | Ask], tick: Tick
+) -> list[Played]:
+    """Simulate windows, one after the other."""
+    played = []
+    for done, (window, past) in enumerate(grounds):
+        schedule = simulate_window(
+            window, rule(window), who.discipline, who.allocation, who.runtime_info, who.seed, past
+        )
+        played.append(from_schedule(schedule))
+        tick(done + 1)
+    return played
 
 
 class Model:

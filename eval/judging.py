@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from envs.metrics import STATISTICS, statistics
+from envs.metrics import statistics
 from envs.reward import SCORES
 from eval.arena import Arena, Ground
 from eval.bounds import bound
@@ -77,7 +77,7 @@ class Judged:
         told: dict[str, float] = {}
         for name in METRICS:
             values = self.per_job[i][name] if name in PER_JOB else self.values[name][i]
-            told |= dict(zip((f"{name}_{s}" for s in STATISTICS), statistics(values), strict=True))
+            told |= statistics(name, values)
         return told
 
     def left(self, i: int) -> float:
@@ -93,7 +93,7 @@ class Judged:
         """Statistics of a contender's scored jobs in a group."""
         told: dict[str, float] = {"jobs": float(rows.sum())}
         for name in PER_JOB:
-            told |= dict(zip((f"{name}_{s}" for s in STATISTICS), statistics(self.per_job[i][name][rows]), strict=True))
+            told |= statistics(name, self.per_job[i][name][rows])
         return told
 
     def fairness(self, i: int) -> dict[str, float]:
@@ -165,7 +165,7 @@ def judge_replay(ground: Ground, one: Played) -> dict[str, float]:
     """All metrics of a whole split."""
     found: dict[str, float] = {}
     for name, values in scored_metrics(ground.window, one).items():
-        found |= dict(zip((f"{name}_{s}" for s in STATISTICS), statistics(values), strict=True))
+        found |= statistics(name, values)
     return found | window_metrics(ground.window, one, ground.past.chosen)
 
 
@@ -225,7 +225,7 @@ def to_json(told: Judged, arena: Arena) -> dict[str, Any]:
                 "first_job": first,
                 "begin_s": float(stage.roster["submit"][first]),
                 "group": int(group),
-                "backlog": _backlog(arena.ground(k, arena.options.runtime_info)),
+                "backlog": int(arena.ground(k, arena.options.runtime_info).window.waits.sum()),
             }
             for k, ((stage, first), group) in enumerate(zip(arena.begins, arena.groups, strict=True))
         ],
@@ -259,11 +259,4 @@ def to_json(told: Judged, arena: Arena) -> dict[str, Any]:
         "fairness": {name: told.fairness(i) for i, name in enumerate(names)},
         "replay": told.replay,
         "replay_bounds": told.replay_bound,
-        "scores": list(SCORES),
     }
-
-
-def _backlog(ground: Ground) -> int:
-    """How many jobs wait when a window begins."""
-    old = ground.window.stage.roster[ground.past.chosen[: -ground.window.count]]
-    return int(((old["submit"] < ground.window.now) & ~(old["start"] < ground.window.now)).sum())

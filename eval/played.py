@@ -59,9 +59,7 @@ def window_metrics(window: Window, played: Played, jobs: np.ndarray) -> dict[str
     until = float(start.max())
     busy, stranded, there = _books(window, played, jobs, until)
     idle = float(there.sum() - busy.sum())
-    old = roster[jobs[: -window.count]]
-    waits = (old["submit"] < window.now) & ~(old["start"] < window.now)
-    began = played.start[: -window.count][waits]
+    began = played.start[: -window.count][window.waits]
     began = np.where(began < 0, until, np.minimum(began, until))
     gpus = int(nodes.capacity.sum())
     return {

@@ -35,8 +35,7 @@ FILES = ("results.json", "results.csv", "jobs.csv.gz", "replay_jobs.csv.gz", "te
 
 def main(cluster: str, argv: Sequence[str] | None = None) -> None:
     """Evaluate on a cluster as the command line says."""
-    config, _ = read_config(cluster, argv)
-    evaluate(cluster, config, sys.argv[1:] if argv is None else list(argv))
+    evaluate(cluster, read_config(cluster, argv), sys.argv[1:] if argv is None else list(argv))
 
 
 def evaluate(cluster: str, config: Config, words: list[str]) -> dict[str, Any]:

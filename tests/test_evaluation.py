@@ -66,6 +66,17 @@ def test_a_better_one_is_found_better_and_a_permuted_one_is_not():
     assert found.difference[1] == pytest.approx(0, abs=1e-9)
 
 
+def test_on_synthetic_windows_sjf_is_better_than_fcfs_and_fcfs_permuted_is_not(tmp_path):
+    told = judge(tmp_path, sched_algo=("fcfs", "sjf"), discipline=("strict",), windows=12, seq_len=200)
+    assert told["paired"]["sjf strict"]["wait"]["high"] < 0
+    assert told["paired"]["sjf strict"]["wait"]["p_corrected"] < 0.05
+    base = np.array(told["by_window"]["fcfs strict"]["wait"])
+    permuted = np.random.default_rng(0).permutation(base)
+    found = paired(permuted[None], base, True, np.arange(len(base)))
+    assert found.low[0] < 0 < found.high[0]
+    assert found.p[0] > 0.05
+
+
 def test_more_utilization_is_better():
     base = np.array([0.5, 0.6, 0.7])
     found = paired(np.stack([base + 0.1, base - 0.1]), base, False, np.arange(3))
@@ -344,11 +355,12 @@ def test_the_seeds_flags():
     words = ["--rlmodel", "a", "--workload", "w.csv", "--len", "64", "--iter", "5", "--seed", "3", "--sched_algo",
              "4", "--job_score_type", "1", "--use_milp_allocation", "0", "--backfil", "1",
              "--batch_job_slice", "0"]  # fmt: skip
-    config, flags = read_config("philly", words)
+    config = read_config("philly", words)
     assert (config.seq_len, config.windows, config.seed, config.score_type) == (64, 5, 3, "1")
     assert config.disciplines == ("easy",)
-    assert read_config("philly", ["--score_type", "2"])[0].score_type == "2"
-    assert len(flags) == 10
+    assert (config.rlmodel, config.workload, config.sched_algo) == (("a",), "w.csv", ("4",))
+    assert (config.use_milp_allocation, config.batch_job_slice) == (False, 0)
+    assert read_config("philly", ["--score_type", "2"]).score_type == "2"
 
 
 # Other programs
