@@ -16,7 +16,8 @@ from envs.options import Options
 from envs.reward import SCORES, find_score
 from envs.sim.cards import CARD, EPISODE, KEY, KIND, LEVELS, TOLD
 from envs.sim.cluster import Nodes
-from envs.sim.members import members
+from envs.sim.history import TOLD_OF
+from envs.sim.members import members, running_first
 from envs.sim.outside import register
 from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, STUCK, play_one
 from envs.sim.priorities import GIVEN
@@ -31,7 +32,7 @@ from envs.stage import Stage
 _SET_UP = (
     "sim", "jobs", "links", "queues", "pools", "capacity", "free", "nodes", "ends", "places", "bits", "least",
     "lengths", "similar", "recent", "mix", "episode", "cards", "keys", "kinds", "looks", "line", "line_kinds",
-    "arrived", "by_end", "told",
+    "arrived", "by_end", "told", "history",
 )  # fmt: skip
 """The arrays that `set_up` writes to, as it takes them."""
 
@@ -107,6 +108,10 @@ class Episode:
         self.arrays["episode"]["invalid"] += 1
         return int(np.argmax(mask))
 
+    def in_trace_order(self) -> np.ndarray:
+        """The episode's jobs by their numbers in it, in the order of the trace."""
+        return np.argsort(self._chosen)
+
     def window_jobs(self) -> np.ndarray:
         """The jobs in the window, slot by slot, by their numbers in the episode."""
         return self.arrays["slots"][: self.now["shown"]]
@@ -154,6 +159,12 @@ class Episode:
             else:
                 self._chosen = np.arange(first, first + options.seq_len, dtype=np.int32)
             count = len(self._chosen)
+            self._scored = options.seq_len
+            if options.score_backlog:
+                self._chosen, running = running_first(stage.roster, self._chosen, options.seq_len)
+                self._scored = count - running
+            self._size("base", np.zeros(self._scored))
+            self._size("by_end", np.zeros(2 * self._scored, np.int32))
             self._hold(count, int(stage.roster["most"][self._chosen].sum()), count * LEVELS)
             self._size("jobs", self._buffers["jobs"][:count])
             if self._foresight is not None:
@@ -164,9 +175,11 @@ class Episode:
             stage.world.places,
             stage.ended_at,
             stage.ended,
+            stage.history,
             self._local,
             self._chosen,
             options.seq_len,
+            self._scored,
             options.warm_start,
             *(a[name] for name in _SET_UP),
         )
@@ -242,6 +255,7 @@ class Episode:
                 self._buffers[name] = self.arrays[name]
         if len(self.arrays.get("similar", ())) < jobs:
             self._size("similar", np.zeros((jobs + jobs // 2, LEVELS), np.int32))
+            self._size("history", np.zeros((jobs + jobs // 2, TOLD_OF), np.float32))
         if len(self.arrays.get("recent", ())) < groups:
             self._size("recent", np.zeros((groups, 1 + HISTORY)))
             self._size("told", np.zeros((groups, TOLD), np.float32))

@@ -50,6 +50,9 @@ class Options:
     warm_rule: str = option(
         "", "who has led the cluster until an episode begins; default: the baseline", metavar="POLICY@DISCIPLINE"
     )
+    score_backlog: bool = option(
+        False, "score the jobs that wait when an episode begins, too, by what they wait from then on"
+    )
     horizon_factor: float = option(
         0.0, "cut an episode short after this many times the time that the baseline takes, 0 = never"
     )

@@ -73,6 +73,7 @@ for _policy in (
     Policy("f3", "r·n + 6,860,000·log10(s)", p.F3, needs_run_time=True),
     Policy("f4", "r·√n + 530,000·log10(s)", p.F4, needs_run_time=True),
     Policy("spt", "r", p.SPT, needs_run_time=True),
+    Policy("smith", "r·n·max(r, 10 s)", p.SMITH, needs_run_time=True),
     Policy("random", "a random number, drawn once a job", draw=_shuffled),
 ):
     register(_policy)

@@ -21,7 +21,7 @@ from envs.knowledge import know, similar_jobs
 from envs.options import Options, is_whole
 from envs.sim.cluster import Cluster
 from envs.sim.members import EVERY, ROSTER, list_unended
-from envs.sim.setting import ENDED, predict_on_arrival
+from envs.sim.setting import ENDED, histories_on_arrival, predict_on_arrival
 from envs.sim.simulator import Simulation
 from envs.sim.world import World
 from envs.workload import Workload, prepare
@@ -50,6 +50,7 @@ class Stage(NamedTuple):
     every: int  # after how many jobs those that have not ended are listed
     unended_at: np.ndarray  # setting.list_unended
     unended: np.ndarray
+    history: np.ndarray  # (jobs, features) what ended jobs told of each when it arrived
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Stage":
         """The stage itself."""
@@ -98,7 +99,8 @@ def set_stage(workload: Workload, options: Options) -> Stage:
     groups = similar_jobs(workload.trace)
     ended_at, ended = _by_end(groups, roster)
     every = max(EVERY, len(jobs) // EVERY)
-    stage = Stage(workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every))
+    history = histories_on_arrival(roster, groups, ended_at, ended)
+    stage = Stage(workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every), history)
     return stage if told == options.runtime_info else knowing(stage, options.runtime_info, options.workload_seed)
 
 
@@ -311,7 +313,7 @@ _IRRELEVANT = {
     "split": "train", "train_share": 0.6, "validation_share": 0.2, "batch_job_slice": 0, "seq_len": 256,
     "warm_start": True, "horizon_factor": 0.0, "max_steps": 0, "window": 128, "window_order": "baseline",
     "invalid_action": "replace", "lookahead_mode": "cdf", "score_type": "wait", "reward": "dense",
-    "prior": "",
+    "prior": "", "score_backlog": False,
 }  # fmt: skip
 """Options that do not touch the replay."""
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -19,21 +20,36 @@ from envs.stage import Stage
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Jobs first..first + count - 1 of a stage, which are scored; those that run or wait then are there as well."""
+    """Jobs first..first + count - 1 of a stage, which are scored; those that run or wait then are there as well.
+
+    With `backlog` those that wait are scored, too, by what they wait from the window's beginning on.
+    """
 
     stage: Stage
     first: int
     count: int
     warm: bool = True  # False: the cluster is idle, and nobody waits
+    backlog: bool = False  # whether those that wait at its beginning are scored
 
     @property
     def now(self) -> float:
         """When it begins, in seconds from the trace's start."""
         return float(self.stage.roster["submit"][self.first])
 
-    @property
+    @cached_property
+    def scored(self) -> np.ndarray:
+        """Which jobs are scored (jobs,)."""
+        before = ~self.runs if self.backlog else np.zeros(len(self.jobs) - self.count, bool)
+        return np.append(before, np.ones(self.count, bool))
+
+    @cached_property
+    def since(self) -> np.ndarray:
+        """From when on the waiting of each scored job counts (scored,): its submit, or the window's beginning."""
+        return np.maximum(self.stage.roster["submit"][self.jobs[self.scored]], self.now)
+
+    @cached_property
     def jobs(self) -> np.ndarray:
-        """The numbers in the trace of all jobs there are, the scored ones last."""
+        """The numbers in the trace of all jobs there are, the window's own last."""
         s = self.stage
         if not self.warm:
             return np.arange(self.first, self.first + self.count, dtype=np.int32)

@@ -56,7 +56,7 @@ class Arena:
     def ground(self, number: int, runtime_info: str) -> Ground:
         """One window, for those who know so much of run times."""
         _, first = self.begins[number]
-        window = Window(self._known(self._of(number), runtime_info), first, self.count, self.options.warm_start)
+        window = Window(self._known(self._of(number), runtime_info), first, self.count, *self._kind)
         return Ground(window, past_of(window))
 
     @cache  # noqa: B019 - an arena lives as long as its program
@@ -64,8 +64,13 @@ class Arena:
         """The whole split as one window."""
         if self.high == self.low:
             raise ConfigError("fresh jobs have no split that could be replayed as a whole")
-        window = Window(self._known(0, runtime_info), self.low, self.high - self.low, self.options.warm_start)
+        window = Window(self._known(0, runtime_info), self.low, self.high - self.low, *self._kind)
         return Ground(window, past_of(window))
+
+    @property
+    def _kind(self) -> tuple[bool, bool]:
+        """Whether windows begin warm, and whether their backlog is scored."""
+        return self.options.warm_start, self.options.score_backlog
 
     def _of(self, number: int) -> int:
         """Which stage a window has: its own where jobs are made anew, else the one of all."""

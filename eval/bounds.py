@@ -1,7 +1,8 @@
 """How good any schedule of a window could be: bounds that no contender can pass.
 
 Each pool by itself, and as if its GPUs were one heap without nodes. GPUs of running jobs come back when these end; jobs
-of the backlog are left out, as if they never asked for anything. What is found so is a bound for every real schedule.
+of a backlog that is not scored are left out, as if they never asked for anything. What is found so is a bound for every
+real schedule.
 
 The relaxation: jobs may be interrupted and may use all idle GPUs at once. Let M be the mean moment at which a job's
 GPU-seconds are worked off. A real job that ends at C with the run time r has M = C - r/2, so that
@@ -39,10 +40,11 @@ class Demand(NamedTuple):
 def demands(window: Window) -> list[Demand]:
     """What each pool with scored jobs has to do."""
     roster, jobs = window.stage.roster, window.jobs
-    running, new = roster[jobs[: -window.count]][window.runs], roster[jobs[-window.count :]]
+    running, new = roster[jobs[: -window.count]][window.runs], roster[jobs[window.scored]]
     found = []
     for pool, gpus in enumerate(window.stage.workload.nodes.pool_gpus):
-        mine, busy = new[new["pool"] == pool], running[running["pool"] == pool]
+        here = new["pool"] == pool
+        mine, busy = new[here], running[running["pool"] == pool]
         if not len(mine):
             continue
         ends = np.unique(busy["end"])
@@ -50,7 +52,7 @@ def demands(window: Window) -> list[Demand]:
         times = np.concatenate(([0.0], ends - window.now))
         idle = float(gpus) - busy["gpus"].sum() + np.concatenate(([0.0], np.cumsum(back)))
         first = times[np.searchsorted(idle, mine["gpus"])]
-        submit = mine["submit"] - window.now
+        submit = window.since[here] - window.now
         found.append(
             Demand(submit, mine["run_time"].copy(), mine["gpus"].astype(float), np.maximum(submit, first), times, idle)
         )
@@ -70,7 +72,7 @@ def bound(window: Window, score: str) -> float:
     if score == "utilization":
         return _most_utilization(window, pools)
     total = sum(_least_sum(pool, score) for pool in pools)
-    return total / window.count
+    return total / float(window.scored.sum())
 
 
 def _least_sum(pool: Demand, score: str) -> float:

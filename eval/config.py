@@ -77,6 +77,7 @@ class Config:
     warm_rule: str = same(
         Options, "warm_rule", default="sjf@easy", text="who has led the cluster until a window begins"
     )
+    score_backlog: bool = same(Options, "score_backlog", default=True)
     allocation: str = same(Options, "allocation")
     tiers: str = same(Options, "tiers")
     use_milp_allocation: bool | None = same(Options, "use_milp_allocation")

@@ -170,7 +170,7 @@ class Model:
             rng = stream(self.sample, "sampled actions")
             decide = lambda seen: learner.act(seen, rng, 0.0)  # noqa: E731
         ended: dict[int, Played] = {}
-        play(env, range(len(grounds)), decide, tick=tick, ended=lambda k, e: ended.update({k: from_episode(e.arrays)}))
+        play(env, range(len(grounds)), decide, tick=tick, ended=lambda k, e: ended.update({k: from_episode(e)}))
         return [ended[k] for k in range(len(grounds))]
 
 

@@ -38,7 +38,7 @@ class Context(NamedTuple):
     over: str  # what the curves over time are of
     window: int  # which window the Gantt chart is of
     gpus: np.ndarray  # (jobs of that window,)
-    scored: int
+    scored: np.ndarray  # (jobs of that window,) which are scored
     nodes: np.ndarray  # (nodes,) GPUs of each
 
 
@@ -140,7 +140,7 @@ def _gantt(drawn: Sequence[Drawn], context: Context) -> Any:
     some = list(drawn)[:6]
     figure, axes = _figure(13, 0.8 + 2.1 * len(some), len(some), 1, sharex=True, squeeze=False)
     until = max(one.bars.until for one in some) * 1.02 + 1
-    gpus, first_scored = context.gpus, len(context.gpus) - context.scored
+    gpus = context.gpus
     for axis, one in zip(axes[:, 0], some, strict=True):
         b = one.bars
         left, right = np.clip(b.start[b.job], 0, until) / 3600, np.clip(b.end[b.job], 0, until) / 3600
@@ -149,7 +149,7 @@ def _gantt(drawn: Sequence[Drawn], context: Context) -> Any:
         boxes = np.stack([np.stack(corner, -1) for corner in corners], 1)
         shade = np.log2(gpus[b.job]) / max(1.0, float(np.log2(gpus.max())))
         colors = _shades(shade)
-        colors[b.job < first_scored] = (0.82, 0.82, 0.82, 1.0)
+        colors[~context.scored[b.job]] = (0.82, 0.82, 0.82, 1.0)
         axis.add_collection(PolyCollection(list(boxes), facecolors=colors, edgecolors="white", linewidths=0.2))
         axis.axvline(b.until / 3600, color="black", lw=0.8, ls=":")
         axis.set(xlim=(0, until / 3600), ylim=(0, int(context.nodes.sum())), ylabel="GPU", title=one.name)

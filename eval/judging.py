@@ -173,7 +173,7 @@ def group_jobs(grounds: Sequence[Ground]) -> tuple[dict[str, dict[str, np.ndarra
     """Which of the scored jobs of all windows (jobs,) belong to which pool, size, length, user; all users' numbers."""
     columns: dict[str, list[np.ndarray]] = {"pool": [], "gpus": [], "run_time": [], "user": []}
     for window, _ in grounds:
-        trace, rows = window.stage.workload.trace, slice(window.first, window.first + window.count)
+        trace, rows = window.stage.workload.trace, window.jobs[window.scored]
         pools = np.array([pool.name for pool in window.stage.workload.pools], dtype=object)
         columns["pool"].append(pools[window.stage.workload.pool[rows]])
         columns["gpus"].append(trace.gpus[rows])

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from envs.episode import Episode
 from envs.metrics import METRICS, job_metrics
 from envs.reward import window_score
 from envs.sim.simulator import Schedule
@@ -19,7 +20,7 @@ LESS_IS_BETTER = {name: metric.less_is_better for name, metric in METRICS.items(
 
 
 class Played(NamedTuple):
-    """Who started when and where, of all jobs of a window (jobs,), the scored ones last."""
+    """Who started when and where, of all jobs of a window (jobs,), its own last."""
 
     start: np.ndarray  # s from the trace's start; -1 where it had not started when the last scored job had
     place_at: np.ndarray
@@ -34,16 +35,17 @@ def from_schedule(schedule: Schedule) -> Played:
     return Played(s.start, s.place_at, s.place_count, s.place_node, s.place_gpus)
 
 
-def from_episode(arrays: dict[str, np.ndarray]) -> Played:
+def from_episode(episode: Episode) -> Played:
     """What an episode that is over has made of a window."""
-    at, node, gpus = used_places(arrays["jobs"], arrays["places"])
-    return Played(arrays["jobs"]["start"].copy(), at, arrays["jobs"]["place_count"].copy(), node, gpus)
+    jobs, order = episode.arrays["jobs"], episode.in_trace_order()
+    at, node, gpus = used_places(jobs, episode.arrays["places"])
+    return Played(jobs["start"][order], at[order], jobs["place_count"][order], node, gpus)
 
 
 def scored_metrics(window: Window, played: Played) -> dict[str, np.ndarray]:
-    """The metrics of every scored job (count,)."""
-    jobs = window.stage.roster[window.first : window.first + window.count]
-    return job_metrics(played.start[-window.count :] - jobs["submit"], jobs["run_time"])
+    """The metrics of every scored job (scored,)."""
+    run_time = window.stage.roster["run_time"][window.jobs[window.scored]]
+    return job_metrics(played.start[window.scored] - window.since, run_time)
 
 
 def window_metrics(window: Window, played: Played, jobs: np.ndarray) -> dict[str, float]:
@@ -53,7 +55,7 @@ def window_metrics(window: Window, played: Played, jobs: np.ndarray) -> dict[str
     as what happens after it is no part of the window.
     """
     roster, nodes = window.stage.roster, window.stage.workload.nodes
-    mine, start = roster[window.first : window.first + window.count], played.start[-window.count :]
+    mine, start = roster[jobs[window.scored]], played.start[window.scored]
     end = start + mine["run_time"]
     makespan = float(end.max() - window.now)
     until = float(start.max())
@@ -63,9 +65,9 @@ def window_metrics(window: Window, played: Played, jobs: np.ndarray) -> dict[str
     began = np.where(began < 0, until, np.minimum(began, until))
     gpus = int(nodes.capacity.sum())
     return {
-        "utilization": window_score("utilization", mine["submit"], start, mine["run_time"], mine["gpus"], gpus),
+        "utilization": window_score("utilization", window.since, start, mine["run_time"], mine["gpus"], gpus),
         "makespan": makespan,
-        "throughput": 3600.0 * window.count / makespan,
+        "throughput": 3600.0 * len(mine) / makespan,
         "load_imbalance": float(np.std(busy / there)) if until > window.now else 0.0,
         "fragmentation": float(stranded.sum()) / idle if idle > 0 else 0.0,
         "backlog_wait": float((began - window.now).mean()) if len(began) else 0.0,

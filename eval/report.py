@@ -88,7 +88,7 @@ def _for_figures(
     gpus = first.window.stage.workload.trace.gpus[first.past.chosen]
     context = Context(
         told.score, UNITS[told.score], LESS_IS_BETTER[told.score], told.bounds.get(told.score), title, over,
-        telling, gpus, arena.count, first.window.stage.workload.nodes.capacity,
+        telling, gpus, first.window.scored, first.window.stage.workload.nodes.capacity,
     )  # fmt: skip
     return drawn, context
 

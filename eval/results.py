@@ -16,8 +16,8 @@ from eval.played import Played
 
 HEADER = ("table", "contender", "window", "group_by", "group", "metric", "statistic", "value")
 
-JOB_COLUMNS = ("contender", "window", "job_id", "scored", "submit", "start", "end", "wait", "run_time", "gpus", "pool",
-               "user", "nodes")  # fmt: skip
+JOB_COLUMNS = ("contender", "window", "job_id", "scored", "submit", "since", "start", "end", "wait", "run_time", "gpus",
+               "pool", "user", "nodes")  # fmt: skip
 
 
 def write_json(numbers: dict[str, Any], path: Path) -> None:
@@ -126,8 +126,9 @@ def job_columns(ground: Ground, one: Played) -> dict[str, Any]:
     ]
     return {
         "job_id": trace.job_id[chosen].astype(str),
-        "scored": (np.arange(len(chosen)) >= len(chosen) - window.count).astype(np.int8),
+        "scored": window.scored.astype(np.int8),
         "submit": submit,
+        "since": np.maximum(submit, window.now),
         "start": _or_none(start),
         "end": _or_none(start + run_time),
         "wait": _or_none(start - submit),

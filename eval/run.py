@@ -103,7 +103,8 @@ def line_up(
     shared = {
         name: getattr(options, name)
         for name in ("cluster", "runtime_info", "score_type", "allocation", "tiers", "use_milp_allocation",
-                     "milp_time_limit", "workload_seed", "warm_start")
+                     "milp_time_limit", "workload_seed", "warm_start",
+                     "score_backlog")
     }  # fmt: skip
     found, left = heuristics(
         config.sched_algo, config.disciplines, options.runtime_info, options.placement, config.seed

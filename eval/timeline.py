@@ -37,7 +37,7 @@ def bars(ground: Ground, played: Played) -> Bars:
                 rows.append((job, int(run[0]), len(run)))
     job_of, lane, lanes = np.array(rows, int).reshape(-1, 3).T
     start, end = start - window.now, end - window.now
-    return Bars(job_of, lane, lanes, start, end, float(np.nanmax(start[-window.count :])))
+    return Bars(job_of, lane, lanes, start, end, float(np.nanmax(start[window.scored])))
 
 
 def shared_columns(ground: Ground) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def shared_columns(ground: Ground) -> dict[str, Any]:
         "pool": [names[p] for p in workload.pool[chosen]],
         "submit": np.round(trace.submit[chosen] - window.now, 1).tolist(),
         "run": np.round(trace.run_time[chosen], 1).tolist(),
-        "scored": window.count,
+        "scored": window.scored.astype(int).tolist(),
         "first": window.first,
     }
 
@@ -69,7 +69,7 @@ def over_time(ground: Ground, played: Played, points: int = 400) -> tuple[np.nda
     window, chosen = ground.window, ground.past.chosen
     roster = window.stage.roster[chosen]
     began = played.start >= 0
-    until = float(played.start[-window.count :].max())
+    until = float(played.start[window.scored].max())
     times = np.linspace(window.now, max(until, window.now + 1), points)
     start, gpus = played.start[began], roster["gpus"][began].astype(float)
     used = _sum_until(start, gpus, times) - _sum_until(start + roster["run_time"][began], gpus, times)

@@ -20,6 +20,7 @@ class Episode:
         self.fit, self.backfill = mode == "fit", backfill or mode == "easy"
         self.coming = sorted(simulator.jobs, key=lambda job: (job.submit, job.number))
         self.touched: set[int] = set()
+        self.told: dict[int, list[float]] = {}  # what ended jobs told of a job when it arrived
         self.to_decision()
 
     @property
@@ -100,6 +101,7 @@ class Episode:
             if sim.predict:
                 job.estimate = sim.predicted(job)
             sim.waiting.append(job)
+            self.told[job.number] = self.history(job)
             self.touched.add(job.pool)
 
     def remaining(self, job: Job) -> float:
@@ -135,7 +137,7 @@ class Episode:
             math.log(1 + ways) / math.log(1 + len(nodes)),
             float(fits),
             (job.pool + 0.5) / len(sim.pool_nodes),
-            *self.history(job),
+            *self.told[job.number],
             (slot + 1) / self.window,
         ]
 
@@ -182,17 +184,18 @@ class Episode:
             ended,
         ]
         known = [[old.run_time for old in group[-10:]] for group in groups]
-        typical = []
+        typical, last = [], []
         for level in range(3):
             wider = next((times for times in known[level:] if times), [HOUR])
             typical.append(scaled(math.exp(sum(math.log(1 + t) for t in wider) / len(wider)) - 1))
+            last.append(scaled(wider[-1]))
         most_like = next((level for level in range(4) if known[level]), 3)
         times = known[most_like] or [HOUR]
         logs = [math.log(1 + t) for t in times]
         mean = sum(logs) / len(logs)
         spread = math.sqrt(max(sum(x * x for x in logs) / len(logs) - mean * mean, 0.0))
         seen = len(known[most_like]) / 10
-        return [*typical, scaled(sum(times) / len(times)), min(spread / 8, 1.0), seen, (3 - most_like) / 3]
+        return [*typical, *last, scaled(sum(times) / len(times)), min(spread / 8, 1.0), seen, (3 - most_like) / 3]
 
 
 def scaled(seconds: float) -> float:

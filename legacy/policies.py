@@ -31,6 +31,7 @@ KEYS: dict[str, Key] = {  # s submit, r run time as far as known, n GPUs, w wait
     "f3": lambda s, r, n, w, N: r * n + 6860000 * _log(s),
     "f4": lambda s, r, n, w, N: r * math.sqrt(n) + 530000 * _log(s),
     "spt": lambda s, r, n, w, N: r,
+    "smith": lambda s, r, n, w, N: r * n * max(r, 10.0),
 }
 
 CHANGE_WITH_TIME = {"sexp", "lexp", "multifactor", "wfp3", "unicep"}

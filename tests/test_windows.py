@@ -9,11 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from berth.errors import ConfigError
+from envs.episode import Episode
 from envs.options import Options
 from envs.policies import POLICIES
 from envs.sim.simulator import DISCIPLINES, Simulation
 from envs.stage import knowing, set_stage
-from envs.window import Window, simulate_window
+from envs.window import Window, past_of, simulate_window
+from eval.arena import Ground
+from eval.judging import score_of
+from eval.played import from_episode, from_schedule
 from tests.conftest import make_trace, make_workload
 
 WARM = [name for name in DISCIPLINES if not name.startswith("rlscheduler")]
@@ -125,3 +129,41 @@ def test_a_python_function_plays_windows_too():
     window = Window(stage_of(workload, sched_algo="fcfs"), 3, 1)
     asked = simulate_window(window, lambda view: view.run_time, "strict")
     assert asked.start.tolist() == simulate_window(window, "spt", "strict").start.tolist()
+
+
+@given(
+    tiny_workloads(), st.sampled_from(UNCHANGING), st.sampled_from(["fit", "easy"]),
+    st.sampled_from(["bounded_slowdown", "wait", "utilization"]), st.data(),
+)  # fmt: skip
+@settings(max_examples=150)
+def test_a_backlog_is_scored_by_what_it_waits_in_the_window(workload, policy, mode, score, data):
+    """Environment and evaluation agree with a sum by hand: who waits when the window begins counts from then on."""
+    first = data.draw(st.integers(0, len(workload) - 1))
+    count = data.draw(st.integers(1, len(workload) - first))
+    options = Options(sched_algo=policy, action_mode=mode, warm_rule="fcfs@fit", score_backlog=True, seq_len=count,
+                      score_type=score, split="all")  # fmt: skip
+    stage = set_stage(workload, options)
+    window = Window(stage, first, count, backlog=True)
+    schedule = simulate_window(window, policy, mode)
+    begun, submit, run_time = window.now, workload.trace.submit, workload.trace.run_time
+    waiting = [job for job in range(first) if stage.roster["start"][job] >= begun]
+    scored = [*waiting, *range(first, first + count)]
+    assert window.jobs[window.scored].tolist() == scored
+    start = dict(zip(window.jobs.tolist(), schedule.start.tolist(), strict=True))
+    waits = [start[job] - max(submit[job], begun) for job in scored]
+    by_hand = {
+        "wait": np.mean(waits),
+        "bounded_slowdown": np.mean(
+            [max(1, (w + run_time[j]) / max(run_time[j], 10)) for w, j in zip(waits, scored, strict=True)]
+        ),
+        "utilization": sum(run_time[j] * workload.trace.gpus[j] for j in scored)
+        / (workload.nodes.capacity.sum() * (max(start[j] + run_time[j] for j in scored) - begun)),
+    }[score]
+    assert score_of(Ground(window, past_of(window)), from_schedule(schedule), score) == pytest.approx(by_hand)
+    episode = Episode(options, stage)
+    episode.begin(stage, first)
+    assert float(episode.now["baseline"]) == pytest.approx(by_hand)
+    while not (episode.now["terminated"] or episode.now["left"] == 0):
+        episode.step(int(np.argmax(episode.arrays["mask"])))
+        assert float(episode.now["reward"]) == 0.0
+    assert from_episode(episode).start[window.scored].tolist() == [start[job] for job in scored]

@@ -12,7 +12,7 @@ EPISODE = np.dtype([
     ("invalid", "i8"),  # masked actions that were replaced
     ("shown", "i8"),  # jobs in the window
     ("written", "i8"),  # rows of the window that are not zeros
-    ("begin", "f8"),  # s, submit of the first scored job
+    ("begin", "f8"),  # s, submit of the window's first job; nobody's waiting before it counts
     ("horizon", "f8"),  # s, when it is cut short
     ("gpus", "f8"),  # of the whole cluster
     ("work", "f8"),  # GPU-seconds of the scored jobs
@@ -104,5 +104,5 @@ LOOK = np.dtype([
 LEVELS = 4
 """How likely two jobs run equally long, by falling likeness: same user and GPUs, same VC and GPUs, same GPUs, any."""
 
-TOLD = 4
-"""What is kept of a group's ended jobs: how many, then three features."""
+TOLD = 5
+"""What is kept of a group's ended jobs: how many, then four features."""

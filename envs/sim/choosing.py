@@ -4,6 +4,7 @@ import numpy as np
 
 from berth.compiled import inlined, njit
 from envs.sim.backfill import backfill
+from envs.sim.history import write_history
 from envs.sim.kernel import advance
 from envs.sim.line import join_line, leave_line, sort_lines
 from envs.sim.moves import begin, try_place
@@ -56,6 +57,7 @@ def move_on(
     line_kinds: np.ndarray,
     arrived: np.ndarray,
     told: np.ndarray,
+    history: np.ndarray,
 ) -> None:
     """Move the clock to the next event, and let the jobs that arrive then join the lines."""
     coming = sim[0].next
@@ -67,6 +69,7 @@ def move_on(
     for job in range(coming, sim[0].next):
         if episode[0].counts:
             know_job(sim, jobs, similar, recent, episode, cards, job)
+            write_history(similar, recent, told, job, history[job])
         kinds[jobs[job].size_class].waiting += 1
         join_line(sim, jobs, links, pools, episode, cards, keys, looks, line, line_kinds, arrived, job)
     if episode[0].changes:
@@ -123,6 +126,7 @@ def to_decision(
     base: np.ndarray,
     by_end: np.ndarray,
     told: np.ndarray,
+    history: np.ndarray,
     seen: np.ndarray,
     counts: np.ndarray,
 ) -> bool:
@@ -145,7 +149,7 @@ def to_decision(
             return False
         move_on(
             sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
-            recent, mix, episode, cards, keys, kinds, looks, line, line_kinds, arrived, told,
+            recent, mix, episode, cards, keys, kinds, looks, line, line_kinds, arrived, told, history,
         )  # fmt: skip
 
 

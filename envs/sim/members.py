@@ -80,3 +80,19 @@ def members(
         found[n] = job
         n += 1
     return found[:n]
+
+
+@njit
+def running_first(roster: np.ndarray, chosen: np.ndarray, count: int) -> tuple[np.ndarray, int]:
+    """The jobs of an episode, those before the window's `count` that run when it begins first; and how many run."""
+    now, before = roster[chosen[len(chosen) - count]].submit, len(chosen) - count
+    found = chosen.copy()
+    n = 0
+    for waits in (False, True):
+        for i in range(before):
+            if (roster[chosen[i]].start >= now) == waits:
+                found[n] = chosen[i]
+                n += 1
+        if not waits:
+            running = n
+    return found, running

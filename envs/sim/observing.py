@@ -4,24 +4,25 @@ import numpy as np
 
 from berth.compiled import inlined, njit
 from envs.sim.choosing import next_event
+from envs.sim.history import TOLD_OF
 from envs.sim.line import goes_first
-from envs.sim.priorities import key, ranking
-from envs.sim.scale import PER_LONGEST, ln, scaled
-from envs.sim.state import HISTORY
+from envs.sim.priorities import has_ratios, key, ranking
+from envs.sim.scale import scaled
 
 BASELINE_ORDER, ARRIVAL_ORDER, MIX = range(3)
 """Which jobs the window shows; envs/observation.py gives the orders names."""
 
-JOB_FEATURES = 18
+JOB_FEATURES = 21
 """How many numbers the observation has for each job."""
 
-LIKENESS = (1.0, 2.0 / 3.0, 1.0 / 3.0)
-"""How like a job those of its user, of its VC and of its size are."""
+GREATEST = 45.0
+"""The logarithm of a key that is told as 1 where another policy's keys are told."""
 
-PER_HISTORY = np.float32(1.0 / HISTORY)
+PER_RANK = 0.5
+"""How far apart neighbours are where keys have no logarithms that mean anything, as submit times have not."""
 
-WIDEST = 8.0
-"""The standard deviation of logarithms at which the feature `spread` is 1."""
+STEP = 2.0 / 65535.0
+"""By how much jobs of equal keys differ, so that their order is kept where numbers are packed to two bytes."""
 
 
 @inlined
@@ -171,7 +172,11 @@ def write_prior(
     slots: np.ndarray,
     prior: np.ndarray,
 ) -> None:
-    """Tell in which order another policy would take the jobs that can be chosen; 1 for the others."""
+    """Tell another policy's keys of the jobs that can be chosen, on a log scale; 1 for the others.
+
+    ln(key) / GREATEST where the key is a time, an area or the like, else so much for each job that goes before. A
+    little is added for each of those, so that the order is exact, and jobs of nearly equal keys are near.
+    """
     shown, own = episode[0].shown, sim[0].policy
     keys, ties = np.empty(shown), np.empty(shown)
     order = np.argsort(slots[:shown])
@@ -184,25 +189,27 @@ def write_prior(
         keys[i], ties[i] = key(sim, jobs, links, pools, job)
         jobs[job].estimate = told
     sim[0].policy = own
-    order = order[ranking(keys, ties)]
+    line = ranking(keys, ties)
+    by_ratio = has_ratios(episode[0].prior)
+    small = min(0.5, STEP * episode[0].window)
     prior[:] = 1.0
     before = 0
-    for slot in order:
+    for i in line:
+        slot = order[i]
         if mask[slot]:
-            prior[slot] = before / episode[0].window
+            told = np.log(max(keys[i], 1.0)) if by_ratio else PER_RANK * before
+            prior[slot] = (1.0 - small) * min(told / GREATEST, 1.0) + small * before / episode[0].window
             before += 1
 
 
 @inlined
 def write_rows(
     sim: np.ndarray,
-    similar: np.ndarray,
-    recent: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
     kinds: np.ndarray,
     looks: np.ndarray,
-    told: np.ndarray,
+    history: np.ndarray,
     slots: np.ndarray,
     rows: np.ndarray,
 ) -> None:
@@ -231,49 +238,7 @@ def write_rows(
         rows[slot, 7] = kind.ways
         rows[slot, 8] = kind.fits
         rows[slot, 9] = card.pool
-        rows[slot, 17] = np.float32(slot + 1) * per_slot
-        best, likeness = similar[job, 2], LIKENESS[2]
-        if told[best, 0] < 0.0:
-            _sum_up(recent, told, best)
-        if told[best, 0] == 0.0:  # no job of its size has ended: any job stands for them
-            best, likeness = similar[job, 3], 0.0
-            if told[best, 0] < 0.0:
-                _sum_up(recent, told, best)
-        typical = told[best, 1]
-        rows[slot, 12] = typical
-        for level in (1, 0):  # same VC, same user
-            group = similar[job, level]
-            if group >= 0:
-                if told[group, 0] < 0.0:
-                    _sum_up(recent, told, group)
-                if told[group, 0] > 0.0:
-                    best, typical, likeness = group, told[group, 1], LIKENESS[level]
-            rows[slot, 10 + level] = typical
-        rows[slot, 13] = told[best, 2]
-        rows[slot, 14] = told[best, 3]
-        rows[slot, 15] = told[best, 0] * PER_HISTORY
-        rows[slot, 16] = likeness
+        rows[slot, 20] = np.float32(slot + 1) * per_slot
+        rows[slot, 10 : 10 + TOLD_OF] = history[job]
     rows[shown : episode[0].written] = 0.0
     episode[0].written = shown
-
-
-@njit
-def _sum_up(recent: np.ndarray, told: np.ndarray, group: int) -> None:
-    """Sum up a group's last ended jobs: how many, mean of logarithms, mean, spread of logarithms."""
-    known = min(int(recent[group, 0]), HISTORY)
-    told[group, 0] = known
-    if known == 0:
-        told[group, 1] = told[group, 2] = scaled(3600.0)
-        told[group, 3] = 0.0
-        return
-    total, logs = 0.0, 0.0
-    for i in range(known):
-        total += recent[group, 1 + i]
-        logs += ln(1.0 + recent[group, 1 + i])
-    mean, squares = logs / known, 0.0
-    for i in range(known):
-        away = ln(1.0 + recent[group, 1 + i]) - mean
-        squares += away * away
-    told[group, 1] = min(mean * PER_LONGEST, 1.0)
-    told[group, 2] = scaled(total / known)
-    told[group, 3] = min(np.sqrt(squares / known) / WIDEST, 1.0)

@@ -36,7 +36,7 @@ ARRAYS = (
     "sim", "jobs", "links", "queues", "pools", "sizes", "capacity", "free", "nodes", "ends", "places", "bits",
     "by_rank", "least", "lengths", "similar", "recent", "trial", "mix", "tally", "episode", "cards", "keys",
     "kinds", "line", "line_kinds", "arrived", "base", "by_end", "looks", "told", "spare", "seen", "counts", "later",
-    "values", "slots", "rows", "cluster", "mask", "prior",
+    "values", "slots", "rows", "cluster", "mask", "prior", "history",
 )  # fmt: skip
 """The arrays of an episode in the order in which `play` takes them."""
 
@@ -86,6 +86,7 @@ def play(
     cluster: np.ndarray,
     mask: np.ndarray,
     prior: np.ndarray,
+    history: np.ndarray,
 ) -> int:
     """Play on until a decision is wanted, or the episode is over; `action` is a slot that can be chosen."""
     episode[0].reward = 0.0
@@ -109,12 +110,12 @@ def play(
         else:  # an episode begins with the event at its first second
             move_on(
                 sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, similar,
-                recent, mix, episode, cards, keys, kinds, looks, line, line_kinds, arrived, told,
+                recent, mix, episode, cards, keys, kinds, looks, line, line_kinds, arrived, told, history,
             )  # fmt: skip
         found = to_decision(
             sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths,
             similar, recent, trial, mix, tally, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base,
-            by_end, told, seen, counts,
+            by_end, told, history, seen, counts,
         )  # fmt: skip
         if what != BASELINE or not found:
             break
@@ -135,7 +136,7 @@ def play(
         counts, later, values, cluster,
     )  # fmt: skip
     fill_window(queues, episode, cards, keys, kinds, looks, line, line_kinds, arrived, slots)
-    write_rows(sim, similar, recent, episode, cards, kinds, looks, told, slots, rows)
+    write_rows(sim, episode, cards, kinds, looks, history, slots, rows)
     write_mask(sim, jobs, ends, episode, cards, kinds, slots, mask)
     if episode[0].prior >= 0:
         write_prior(sim, jobs, links, pools, episode, mask, slots, prior)
@@ -230,6 +231,7 @@ def _played(what: int, action: int, table_at: Any) -> int:
         _column(table, 38, np.float32),
         _column(table, 39, np.int8),
         _column(table, 40, np.float32),
+        _table(table, 41, np.float32),
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from berth.compiled import njit
 
 FCFS, LCFS, SMALLEST, LARGEST, SJF, LPF, SAF, LAF, SEXP, LEXP, SRF, LRF, MULTIFACTOR, F1, WFP3, UNICEP = range(16)
-F2, F3, F4, SPT = 16, 17, 18, 19
+F2, F3, F4, SPT, SMITH = 16, 17, 18, 19, 20
 GIVEN = 100
 """Keys that are given from outside."""
 
@@ -48,6 +48,8 @@ def formula(policy: int, s: float, r: float, n: float, w: float, pool: float) ->
         return -r, 0.0
     if policy == SAF:
         return r * n, 0.0
+    if policy == SMITH:
+        return r * n * max(r, 10.0), 0.0
     if policy == LAF:
         return -r * n, 0.0
     if policy == SEXP:
@@ -83,6 +85,12 @@ def _by_regression(policy: int, s: float, r: float, n: float) -> tuple[float, fl
     if policy == F3:
         return r * n + 6860000.0 * log_s, 0.0
     return r * math.sqrt(n) + 530000.0 * log_s, 0.0
+
+
+@njit
+def has_ratios(policy: int) -> bool:
+    """Whether keys are positive and their ratios mean something: times, sizes, areas."""
+    return policy in (SMALLEST, SJF, SPT, SAF, SEXP, SRF, SMITH)
 
 
 @njit

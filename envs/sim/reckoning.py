@@ -37,7 +37,8 @@ def note_baseline(jobs: np.ndarray, episode: np.ndarray, base: np.ndarray, by_en
         latest = max(latest, -ends[i])
         work += jobs[job].run_time * jobs[job].gpus
         if episode[0].score != UTILIZATION:
-            total += cost(episode[0].score, base[i] - jobs[job].submit, jobs[job].run_time)
+            submit = max(jobs[job].submit, episode[0].begin)
+            total += cost(episode[0].score, base[i] - submit, jobs[job].run_time)
     order = np.argsort(ends, kind="mergesort")
     for i in range(count):
         by_end[i] = order[i]
@@ -71,7 +72,7 @@ def reckon(jobs: np.ndarray, episode: np.ndarray, base: np.ndarray, by_end: np.n
         episode[0].agent = _utilization(episode, latest)
         episode[0].gain = episode[0].agent - episode[0].baseline
         return
-    submit, run_time = jobs[job].submit, jobs[job].run_time
+    submit, run_time = max(jobs[job].submit, episode[0].begin), jobs[job].run_time
     mine = cost(episode[0].score, start - submit, run_time)
     episode[0].total += mine
     episode[0].saved += cost(episode[0].score, base[i] - submit, run_time) - mine
@@ -97,7 +98,7 @@ def close_account(sim: np.ndarray, jobs: np.ndarray, episode: np.ndarray, base: 
     mine, its, my_latest, its_latest = 0.0, 0.0, 0.0, 0.0
     for i in range(count):
         submit, run_time, start, other = (
-            jobs[first + i].submit,
+            max(jobs[first + i].submit, episode[0].begin),
             jobs[first + i].run_time,
             jobs[first + i].start,
             base[i],

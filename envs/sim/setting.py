@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 
 from berth.compiled import njit
+from envs.sim.cards import TOLD
 from envs.sim.choosing import know_job
+from envs.sim.history import TOLD_OF, write_history
 from envs.sim.line import join_line, sort_lines
 from envs.sim.moves import enqueue, notice
 from envs.sim.scale import MANY_GPUS
@@ -22,8 +24,10 @@ def set_up(
     past_places: np.ndarray,
     ended_at: np.ndarray,
     ended: np.ndarray,
+    past_history: np.ndarray,
     local: np.ndarray,
     chosen: np.ndarray,
+    window: int,
     scored: int,
     warm: bool,
     sim: np.ndarray,
@@ -52,14 +56,15 @@ def set_up(
     arrived: np.ndarray,
     by_end: np.ndarray,
     told: np.ndarray,
+    history: np.ndarray,
 ) -> int:
-    """Lay out the jobs `chosen` (of which the last `scored` are the window) before the first event of an episode.
+    """Lay out the jobs `chosen` before the first event of an episode: the last are the window's, or scored.
 
     Returns how many groups of similar jobs there are. local (groups of the trace,) is scratch and stays -1.
     """
     count = len(chosen)
-    first = count - scored
-    now = roster[chosen[first]].submit
+    first, opening = count - scored, chosen[count - window]
+    now = roster[opening].submit
     _clear(sim, queues, capacity, free, nodes, episode, kinds, looks, by_end, now, first, scored)
     _divide_line(roster, chosen, looks)
     known = find_groups(groups, ended_at, ended, local, chosen, warm, now, similar, recent, told)
@@ -68,9 +73,10 @@ def set_up(
         old = roster[chosen[i]]
         _write_job(jobs, links, pools, cards, old, i, place_at)
         place_at += old.most
-        if i >= first or old.submit >= now:
+        if old.submit >= now:
             continue
         know_job(sim, jobs, similar, recent, episode, cards, i)
+        history[i] = past_history[chosen[i]]
         if old.start < now:
             jobs[i].start = cards[i].since = old.start
             jobs[i].place_count = old.place_count
@@ -92,7 +98,7 @@ def set_up(
     if episode[0].changes:
         sort_lines(sim, jobs, links, pools, episode, cards, keys, looks, line, line_kinds, arrived)
     if mix.shape[1] > 0:
-        remember_sizes(roster, mix, chosen[first] if warm else 0, now)
+        remember_sizes(roster, mix, opening if warm else 0, now)
     return known
 
 
@@ -111,7 +117,7 @@ def _clear(
     first: int,
     scored: int,
 ) -> None:
-    """An idle cluster with empty queues, at the submit of the first scored job."""
+    """An idle cluster with empty queues, at the submit of the window's first job."""
     sim[0].now, sim[0].next, sim[0].running, sim[0].started = now, 0, 0, 0
     for queue in range(len(queues)):
         queues[queue].waiting = 0
@@ -257,6 +263,22 @@ def predict_on_arrival(roster: np.ndarray, groups: np.ndarray, ended_at: np.ndar
             if groups[job, level] >= 0:
                 _recall(ended_at, ended, groups[job, level], roster[job].submit, True, recent[level])
         found[job] = predict(mine, recent, 0)
+    return found
+
+
+@njit
+def histories_on_arrival(roster: np.ndarray, groups: np.ndarray, ended_at: np.ndarray, ended: np.ndarray) -> np.ndarray:
+    """What ended jobs told of each job (jobs, TOLD_OF) when it arrived, given when all of them ended."""
+    found = np.empty((len(roster), TOLD_OF), np.float32)
+    recent, told = np.zeros((groups.shape[1], 1 + HISTORY)), np.empty((groups.shape[1], TOLD), np.float32)
+    mine = np.zeros((1, groups.shape[1]), np.int32)
+    for job in range(len(roster)):
+        for level in range(groups.shape[1]):
+            mine[0, level] = -1 if groups[job, level] < 0 else level
+            told[level, 0] = -1.0
+            if groups[job, level] >= 0:
+                _recall(ended_at, ended, groups[job, level], roster[job].submit, True, recent[level])
+        write_history(mine, recent, told, 0, found[job])
     return found
 
 
