@@ -158,6 +158,19 @@ def test_a_residual_policy_begins_at_its_baseline(tmp_path):
     assert rows(tmp_path)[0]["ValGain"] == 0.0  # the most likely actions are the baseline's
 
 
+def test_keys_learned_before_the_first_epoch_repeat_and_are_gone_on_with(tmp_path, capsys):
+    """Learning run times from a trace, then PPO: two epochs are one and one more, bit for bit."""
+    more = {"clone": "saf@oracle", "clone_loss": "log_key", "clone_epochs": 2, "action_mode": "fit", "window": 16,
+            "runtime_info": "predicted", "sched_algo": "sjf"}  # fmt: skip
+    train(tmp_path / "a", epochs=2, **more)
+    assert "learned the keys of saf@oracle" in "".join(capsys.readouterr())
+    train(tmp_path / "b", epochs=1, **more)
+    config = Config(**(TINY | {"epochs": 2, "resume_from": str(tmp_path / "b")}))
+    again, checkpoint = resumed(config, {"epochs": 2, "resume_from": ""})
+    Run(again, tmp_path / "b", checkpoint).go()
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
+
+
 def test_a_clone_decides_as_what_it_imitates(tmp_path, capsys):
     train(tmp_path, clone="fcfs", clone_epochs=30, trajs=30, epochs=1, pi_lr=0.0, seq_len=40)
     told = float(capsys.readouterr().out.split("with probability ")[1].split()[0])

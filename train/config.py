@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from berth.commandline import given, nearest, option
+from berth.commandline import given, nearest, option, same
 from berth.errors import ConfigError
 from envs.options import Options
 from envs.policies import find_policy
@@ -15,6 +15,9 @@ from train.schedules import SCHEDULES
 
 ARCHITECTURES = ("kernel", "mlp", "attn", "cross_attn")
 """The networks of train/networks.py, which takes long to import."""
+
+CLONE_LOSSES = ("action", "log_key")
+"""What can be learned of a teacher."""
 
 RUNS = "data/logs"
 
@@ -32,6 +35,7 @@ Dashes and underscores are both taken. docs/ppo.md explains every setting and ev
 class Config(Options):
     """What the training programs take, besides what every environment takes."""
 
+    score_backlog: bool = same(Options, "score_backlog", default=True)
     epochs: int = option(10, "epochs in all, those of a run that is gone on with included")
     trajs: int = option(100, "episodes in an epoch")
     rollout_steps: int = option(0, "decisions in an epoch instead of whole episodes (--trajs), 0 = whole episodes")
@@ -50,7 +54,14 @@ class Config(Options):
     clone: str = option(
         "", "first learn to imitate this policy; POLICY@oracle is a teacher who knows run times", metavar="POLICY"
     )
-    clone_epochs: int = option(5, "passes over the decisions to imitate")
+    clone_epochs: int = option(5, "passes over the decisions, or the jobs, to imitate from")
+    clone_loss: str = option(
+        "action",
+        "what is learned of a teacher: its actions, or the logarithms of its keys (where run times are not known)",
+        choices=CLONE_LOSSES,
+    )
+    clone_trajs: int = option(0, "episodes to imitate, 0 = as many as in an epoch (--trajs)")
+    clone_lr: float = option(1e-3, "learning rate of imitation")
     lr: float | None = option(None, "learning rate of policy and value function; --pi_lr and --vf_lr go before it")
     pi_lr: float | None = option(None, "learning rate of the policy; default: 5e-3")
     vf_lr: float | None = option(None, "learning rate of the value function; default: 5e-3")
@@ -109,6 +120,12 @@ class Config(Options):
             raise ConfigError(f"residual {self.residual}: a policy may imitate one who knows more, but not begin as it")
         if self.residual and self.clone and self.residual != self.clone:
             raise ConfigError(f"residual {self.residual} and clone {self.clone}: want one policy, or one of the two")
+        if self.clone_loss == "log_key" and self.is_fresh:
+            raise ConfigError("clone_loss log_key learns from a trace; want no fresh jobs (preset, arrival_mode)")
+        if self.clone_loss == "log_key" and self.architecture == "mlp":
+            raise ConfigError("clone_loss log_key learns job by job; want another policy_arch than mlp")
+        if self.clone_loss == "log_key" and self.residual:
+            raise ConfigError(f"residual {self.residual} has keys already; want clone_loss action, or no residual")
         for policy in filter(None, (self.residual, self.clone)):
             Options(**(self.environment("train") | {"prior": policy}))
         for policy in self.report_policies:
@@ -129,6 +146,11 @@ class Config(Options):
     def architecture(self) -> str:
         """The network's name."""
         return self.policy_arch or ("attn" if self.attn else "kernel")
+
+    @property
+    def input_scale(self) -> float:
+        """By what the features of jobs are stretched: where keys are learned, small differences must count."""
+        return 12.0 if self.clone_loss == "log_key" else 1.0
 
     @property
     def name(self) -> str:
@@ -162,7 +184,8 @@ class Config(Options):
 
 _RANGES: dict[str, tuple[float, float]] = {
     "epochs": (1, 10**6), "trajs": (1, 10**6), "rollout_steps": (0, 10**8), "total_timesteps": (0, 10**12),
-    "seed": (0, 2**31 - 1), "num_envs": (1, 4096), "clone_epochs": (1, 1000), "lr": (0, 1), "pi_lr": (0, 1),
+    "seed": (0, 2**31 - 1), "num_envs": (1, 4096), "clone_epochs": (1, 1000),
+    "clone_trajs": (0, 10**6), "clone_lr": (0, 1), "lr": (0, 1), "pi_lr": (0, 1),
     "vf_lr": (0, 1), "lr_warmup_steps": (0, 10**6), "lr_decay_epochs": (1, 10**6), "gamma": (0, 1), "lam": (0, 1),
     "clip_ratio": (1e-6, 10), "target_kl": (0, 1e6), "train_iters": (1, 1000), "minibatch": (1, 10**7),
     "accumulate": (1, 10**4), "ent_coef": (0, 100), "vf_coef": (0, 1000), "max_grad_norm": (0, 1e9),

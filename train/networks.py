@@ -8,16 +8,31 @@ import numpy as np
 from keras import layers, ops
 
 from envs.observation import JOB_FEATURES, POOL_FEATURES
+from envs.sim.observing import GREATEST
 from train.config import ARCHITECTURES
 
-SLOT = [feature.name for feature in JOB_FEATURES].index("slot")
-"""The column of `jobs` that is above 0 where the slot holds a job."""
+NAMES = [feature.name for feature in JOB_FEATURES]
+SLOT, FITS = NAMES.index("slot"), NAMES.index("fits")
+"""The columns of `jobs` that are above 0 where the slot holds a job, and where that would start at once."""
+
+SITUATION = [NAMES.index(n) for n in ("wait", "demand", "availability", "fragmentation", "ways", "fits", "slot")]
+"""The columns of `jobs` that tell of the moment, not of the job."""
 
 TOKEN, HEADS = 32, 2
 """Width of the tokens that attend to each other, and how many heads they have."""
 
-RESIDUAL = 2.0
-"""By how much a job's logit lies below that of the job before it in the order that a residual policy begins with."""
+RESIDUAL = 3.0
+"""By how much a job's logit lies below that of one whose key is e times smaller, where a residual policy begins."""
+
+
+WORTH = "worth"
+"""The name of the layer whose output is a job's logit."""
+
+WAIT = 4.0
+"""By how much the logit of waiting lies below that of the best job that fits, at first."""
+
+FAR_BELOW = -1e6
+"""Below every logit."""
 
 
 class Shape(NamedTuple):
@@ -36,6 +51,7 @@ class Design(NamedTuple):
     hidden: tuple[int, ...]
     residual: bool
     seed: int
+    scale: float = 1.0  # by what features that tell of a job, not of the moment, are stretched
 
 
 Inputs = tuple[Any, Any, Any]  # jobs (batch, window, features), cluster (batch, numbers), prior (batch, window)
@@ -62,17 +78,52 @@ def _dense(width: int, seeds: Iterator[int], activation: str | None = "leaky_rel
     return layers.Dense(width, activation, kernel_initializer=kernel)
 
 
-def _last(seeds: Iterator[int], width: int, small: bool) -> layers.Dense:
-    """The last layer; of a policy it begins near 0, so that all valid actions are about as likely."""
-    return _dense(width, seeds, None, 1e-4 if small else 1.0)
+class _Earned(keras.initializers.Initializer):
+    """He's first weights, but 0 for what tells of the moment: that has to earn its influence."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, shape: Any, dtype: Any = None) -> Any:
+        """The weights of the layer that sees the jobs' features first, in their order."""
+        rows = np.ones((shape[0], 1), np.float32)
+        rows[SITUATION] = 0.0
+        return (
+            keras.initializers.VarianceScaling(2.0, "fan_in", "truncated_normal", seed=self.seed)(shape, dtype) * rows
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """What a copy is made from."""
+        return {"seed": self.seed}
 
 
-def _with_prior(design: Design, logits: Any, wait: Any, prior: Any) -> Any:
-    """All actions' logits; a residual policy begins with the order that it corrects, and hardly ever waits."""
+def _without_influence(width: int) -> layers.Dense:
+    """A layer that begins at 0: what it sees has to earn its influence."""
+    return layers.Dense(width, None, kernel_initializer="zeros")
+
+
+def _last(seeds: Iterator[int], width: int, design: Design | None = None) -> layers.Dense:
+    """The last layer; of a policy (`design`) it begins near 0: all valid actions are about as likely.
+
+    That of a residual policy begins at 0: it is the heuristic that it corrects, exactly.
+    """
+    if design is not None and design.residual:
+        return _without_influence(width)
+    return _dense(width, seeds, None, 1.0 if design is None else 1e-4)
+
+
+def _all_actions(design: Design, jobs: Any, logits: Any, wait: Any, prior: Any) -> Any:
+    """All actions' logits; a residual policy begins with the order that it corrects.
+
+    To wait is judged against the best job that fits, and is unlikely at first: whoever waits for no reason wastes GPUs,
+    and episodes without end teach nothing.
+    """
     if design.residual:
-        logits = logits - RESIDUAL * design.shape.window * prior
-        wait = None if wait is None else wait - 2 * RESIDUAL
-    return logits if wait is None else ops.concatenate([logits, wait], axis=-1)
+        logits = logits - RESIDUAL * GREATEST * prior
+    if wait is None:
+        return logits
+    best = ops.max(ops.where(jobs[:, :, FITS] > 0, logits, FAR_BELOW), axis=1, keepdims=True)
+    return ops.concatenate([logits, ops.where(best > FAR_BELOW, best, 0.0) + wait - WAIT], axis=-1)
 
 
 def _pooled(tokens: Any, shown: Any) -> Any:
@@ -81,22 +132,34 @@ def _pooled(tokens: Any, shown: Any) -> Any:
     return ops.matmul(ops.transpose(shown, (0, 2, 1)), tokens)[:, 0] / count
 
 
+def _stretched(jobs: Any, scale: float) -> Any:
+    """Jobs' features, those that tell of the job, not of the moment, stretched around a half."""
+    if scale == 1.0:
+        return jobs
+    stretch, middle = np.full(len(NAMES), scale, np.float32), np.full(len(NAMES), 0.5, np.float32)
+    stretch[SITUATION], middle[SITUATION] = 1.0, 0.0
+    return (jobs - middle) * stretch
+
+
 def _judging(design: Design, seeds: Iterator[int], policy: bool, mix: Callable[[Any, Any, Any], Any]) -> keras.Model:
     """A network that judges every job by the same weights, after `mix` has let jobs and GPUs look at each other."""
     jobs, cluster, prior = inputs = _inputs(design.shape)
     shown = ops.cast(jobs[:, :, SLOT : SLOT + 1] > 0, "float32")
-    context = _dense(design.hidden[0], seeds, None)(cluster)
-    tokens = mix(jobs, cluster, shown)
-    tokens = ops.leaky_relu(_dense(design.hidden[0], seeds, None)(tokens) + context[:, None, :])
+    context = (_without_influence(design.hidden[0]) if policy else _dense(design.hidden[0], seeds, None))(cluster)
+    tokens = mix(_stretched(jobs, design.scale), cluster, shown)
+    first = layers.Dense(design.hidden[0], kernel_initializer=_Earned(next(seeds))) if policy else None
+    tokens = ops.leaky_relu((first or _dense(design.hidden[0], seeds, None))(tokens) + context[:, None, :])
     for width in design.hidden[1:] if policy else ():  # one layer is enough where all jobs are pooled
         tokens = _dense(width, seeds)(tokens)
     around = ops.concatenate([_pooled(tokens, shown), ops.leaky_relu(context)], axis=-1)
     if not policy:
-        return keras.Model(inputs, _last(seeds, 1, False)(_dense(32, seeds)(around))[:, 0])
-    logits = _last(seeds, 1, True)(tokens)[:, :, 0]
+        return keras.Model(inputs, _last(seeds, 1)(_dense(32, seeds)(around))[:, 0])
+    last = _last(seeds, 1, design)
+    last.name = WORTH
+    logits = last(tokens)[:, :, 0]
     waits = design.shape.actions > design.shape.window
-    wait = _last(seeds, 1, True)(_dense(16, seeds)(around)) if waits else None
-    return keras.Model(inputs, _with_prior(design, logits, wait, prior))
+    wait = _last(seeds, 1, design)(_dense(16, seeds)(around)) if waits else None
+    return keras.Model(inputs, _all_actions(design, jobs, logits, wait, prior))
 
 
 def _kernel(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
@@ -168,10 +231,10 @@ def _mlp(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
     for width in (4 * design.hidden[0], 2 * design.hidden[0]):
         x = _dense(width, seeds)(x)
     if not policy:
-        return keras.Model(inputs, _last(seeds, 1, False)(x)[:, 0])
-    logits = _last(seeds, design.shape.window, True)(x)
-    wait = _last(seeds, 1, True)(x) if design.shape.actions > design.shape.window else None
-    return keras.Model(inputs, _with_prior(design, logits, wait, prior))
+        return keras.Model(inputs, _last(seeds, 1)(x)[:, 0])
+    logits = _last(seeds, design.shape.window, design)(x)
+    wait = _last(seeds, 1, design)(x) if design.shape.actions > design.shape.window else None
+    return keras.Model(inputs, _all_actions(design, jobs, logits, wait, prior))
 
 
 NETWORKS: dict[str, Callable[[Design, Iterator[int], bool], keras.Model]] = {

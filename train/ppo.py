@@ -8,8 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from envs.observation import JOB_FEATURES
+from envs.sim.observing import GREATEST
 from train.buffer import STEPS, Batch
-from train.networks import Design, build
+from train.networks import RESIDUAL, WORTH, Design, build
 
 MASKED = -1e9
 """The logit of an action that cannot be taken; its probability is 0 in single precision, exactly."""
@@ -140,6 +141,13 @@ class Learner:
         return self._compiled(self._imitate_plain, tf.TensorSpec([None], tf.int32))
 
     @cached_property
+    def _learn_keys(self) -> Any:
+        window = self.design.shape.window
+        jobs = tf.TensorSpec([None, window, len(JOB_FEATURES)], tf.uint16)
+        keys = tf.TensorSpec([None, window], tf.uint16)
+        return tf.function(self._learn_keys_plain, [jobs, keys]).get_concrete_function()
+
+    @cached_property
     def _apply(self) -> Any:
         return tf.function(self._apply_plain, [tf.TensorSpec([], tf.float32)]).get_concrete_function()
 
@@ -232,6 +240,20 @@ class Learner:
         self.pi_optimizer.learning_rate.assign(rate)
         return float(self._imitate(*_tensors(seen, action)))
 
+    def expect(self, keys: np.ndarray) -> None:
+        """Begin to learn keys, packed, from their mean: a bias of dozens would take an optimiser thousands of steps."""
+        mean = float(keys.mean(dtype=float)) * GREATEST / STEPS
+        self.policy.get_layer(WORTH).bias.assign([-RESIDUAL * mean])
+
+    def learn_keys(self, jobs: np.ndarray, keys: np.ndarray, rate: float) -> float:
+        """One step towards a teacher's keys (batch, window) of jobs (batch, window, features), both packed.
+
+        A job's logit becomes -RESIDUAL times the expected logarithm of its key. Returns the mean squared error of those
+        logarithms before the step.
+        """
+        self.pi_optimizer.learning_rate.assign(rate)
+        return float(self._learn_keys(tf.convert_to_tensor(jobs), tf.convert_to_tensor(keys)))
+
     def _inputs(self, jobs: Any, cluster: Any, prior: Any) -> tuple[Any, Any, Any]:
         """Unpack observations; where no residual is used, the prior is zeros."""
         unpacked = [tf.cast(x, tf.float32) * (1.0 / STEPS) for x in (jobs, cluster, prior)]
@@ -296,6 +318,20 @@ class Learner:
             loss = -tf.reduce_mean(tf.gather(logp, action, axis=1, batch_dims=1))
         variables = [v.value for v in self.policy.trainable_variables]
         self.pi_optimizer.apply(tape.gradient(loss, variables), self.policy.trainable_variables)
+        return loss
+
+    def _learn_keys_plain(self, jobs: Any, keys: Any) -> Any:
+        seen, told = (tf.cast(x, tf.float32) * (1.0 / STEPS) for x in (jobs, keys))
+        shape = self.design.shape
+        nothing = tf.zeros((tf.shape(jobs)[0], shape.cluster)), tf.zeros((tf.shape(jobs)[0], shape.window))
+        with tf.GradientTape() as tape:
+            expected = -self.policy((seen, *nothing))[:, : shape.window] / RESIDUAL
+            loss = tf.reduce_mean(tf.square(told * GREATEST - expected))
+        variables = [v.value for v in self.policy.trainable_variables]
+        gradients = [
+            tf.zeros_like(v) if g is None else g for g, v in zip(tape.gradient(loss, variables), variables, strict=True)
+        ]
+        self.pi_optimizer.apply(gradients, self.policy.trainable_variables)
         return loss
 
 

@@ -1,5 +1,6 @@
 """A training run, from its settings to its report."""
 
+import dataclasses
 import json
 import sys
 import time
@@ -21,9 +22,6 @@ from train.schedules import exploration_at, rate_at
 
 if TYPE_CHECKING:
     from train.ppo import Learner
-
-CLONE_RATE = 1e-3
-"""Learning rate of imitation."""
 
 ROUND = 1024
 """Decisions that an environment takes at least where an epoch is so many decisions, not so many episodes."""
@@ -228,13 +226,17 @@ class Run:
         return table
 
     def _clone(self) -> None:
-        """Learn to take the actions of a policy."""
+        """Learn to take the actions of a policy, or to expect its keys."""
+        c = self.config
+        if c.clone_loss == "log_key":
+            self._learn_keys()
+            return
         from train.rollouts import imitation, make_env
 
-        c = self.config
-        self.screen.collecting(-1, c.trajs)
-        env = make_env(c, "train", c.trajs, c.clone)
-        seeds = stream(c.seed, "windows to clone").integers(2**31, size=c.trajs).tolist()
+        episodes = c.clone_trajs or c.trajs
+        self.screen.collecting(-1, episodes)
+        env = make_env(c, "train", episodes, c.clone)
+        seeds = stream(c.seed, "windows to clone").integers(2**31, size=episodes).tolist()
         decisions = imitation(env, seeds, bool(c.residual), self.screen.tick)
         rng = stream(c.seed, "minibatches to clone")
         loss = float("nan")
@@ -244,10 +246,42 @@ class Run:
             losses = []
             for part in parts:
                 seen = {name: column[part] for name, column in decisions.items() if name != "action"}
-                losses.append(self.learner.imitate(seen, decisions["action"][part], CLONE_RATE))
+                losses.append(self.learner.imitate(seen, decisions["action"][part], c.clone_lr))
             loss = float(np.mean(losses))
         count = len(decisions["action"])
         tell(f"imitated {c.clone}: {count:,} decisions, taken with probability {np.exp(-loss):.3f} (geometric mean)")
+
+    def _learn_keys(self) -> None:
+        """Learn what a teacher's keys are, job by job, from what is known when a job arrives.
+
+        Nobody plays meanwhile: where a teacher who knows run times decides, whoever still waits is long, and waiting
+        would be learned as the sign of it.
+        """
+        from envs.stage import split_borders
+        from train.buffer import pack
+        from train.lessons import lessons
+
+        c, source = self.config, self.env.source
+        options = dataclasses.replace(self.env.options, prior=c.clone)
+        low, high = split_borders(source.stage.roster["submit"], c.train_share, c.validation_share)["train"]
+        rows, keys = (pack(column) for column in lessons(source.stage, low, high, options))
+        groups = max(1, c.minibatch // c.window)
+        rng, steps = stream(c.seed, "jobs to learn keys from"), c.clone_epochs * -(-len(keys) // (groups * c.window))
+        self.screen.collecting(-1, c.clone_epochs)
+        self.learner.expect(keys)
+        losses: list[float] = []
+        order = rng.permutation(len(keys))
+        for step in range(steps):
+            if len(order) < groups * c.window:
+                order = np.concatenate((order, rng.permutation(len(keys))))
+                self.screen.tick(step * c.clone_epochs // steps)
+            part, order = order[: groups * c.window], order[groups * c.window :]
+            rate = 0.5 * c.clone_lr * (1.0 + np.cos(np.pi * step / steps))
+            losses.append(self.learner.learn_keys(
+                rows[part].reshape(groups, c.window, -1), keys[part].reshape(groups, c.window), rate
+            ))  # fmt: skip
+        late = float(np.mean(losses[-max(1, steps // c.clone_epochs) :]))
+        tell(f"learned the keys of {c.clone}: {len(keys):,} jobs, mean squared error of their logarithms {late:.3f}")
 
     def _about(self) -> dict[str, Any]:
         scale = self.learner.scale
@@ -293,11 +327,13 @@ def make_learner(config: Config, shape: Any) -> "Learner":
 
     rules = Rules(**{name: getattr(config, name) for name in Rules._fields})
     hidden = tuple(int(width) for width in config.hidden)
-    return Learner(config.architecture, Design(shape, hidden, bool(config.residual), config.seed), rules)
+    design = Design(shape, hidden, bool(config.residual), config.seed, config.input_scale)
+    return Learner(config.architecture, design, rules)
 
 
 def start_from(learner: "Learner", checkpoint: Checkpoint) -> None:
-    """Give networks the weights of a checkpoint."""
+    """Give networks the weights of a checkpoint; one that ships has none for the value function, which stays."""
     put_weights(learner.policy.variables, checkpoint, "pi")
-    put_weights(learner.value.variables, checkpoint, "vf")
+    if any(name.startswith("vf_") for name in checkpoint.arrays):
+        put_weights(learner.value.variables, checkpoint, "vf")
     learner.set_scale(checkpoint.told["scale"])

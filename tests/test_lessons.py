@@ -1,0 +1,53 @@
+"""What keys are learned from is what an agent will see, job by job."""
+
+import numpy as np
+import pytest
+
+from berth.errors import ConfigError
+from envs.observation import JOB_FEATURES
+from envs.options import Options
+from envs.scheduling_env import SchedulingEnv
+from envs.sim.observing import STEP
+from train.config import Config
+from train.lessons import NAMES, lessons
+
+MOMENT = ("wait", "demand", "availability", "fragmentation", "ways", "fits", "slot")
+
+
+@pytest.mark.parametrize("cluster", ["philly", "helios"])
+@pytest.mark.parametrize("teacher", ["saf@oracle", "sjf"])
+def test_lessons_are_what_is_seen_of_those_that_wait(cluster, teacher):
+    options = {"cluster": cluster, "prior": teacher, "runtime_info": "predicted", "sched_algo": "sjf",
+               "action_mode": "fit", "warm_rule": "sjf@easy"}  # fmt: skip
+    env = SchedulingEnv(**options)
+    stage = env.source.stage
+    rows, keys = lessons(stage, 0, len(stage.roster), Options(**options))
+    timeless = [i for i, name in enumerate(NAMES) if name not in MOMENT]
+    assert not rows[:, [i for i in range(len(JOB_FEATURES)) if i not in timeless]].any()
+    compared = 0
+    for seed in range(12):
+        seen, _ = env.reset(seed=seed)
+        for slot, job in enumerate(env.episode.window_jobs()):
+            number = env.episode._chosen[job]
+            if stage.roster["submit"][number] >= stage.roster["submit"][env.episode.first]:
+                continue  # what is known of those that arrive later depends on who plays
+            np.testing.assert_allclose(seen["jobs"][slot][timeless], rows[number][timeless], atol=2e-6)
+            if seen["mask"][slot]:
+                assert env.prior[slot] == pytest.approx(keys[number], abs=STEP * (env.options.window + 1) + 1e-6)
+            compared += 1
+    assert compared > 50
+
+
+def test_a_teacher_without_ratios_is_refused():
+    env = SchedulingEnv(cluster="synthetic")
+    with pytest.raises(ConfigError, match="clone fcfs: its keys cannot be learned"):
+        lessons(env.source.stage, 0, 10, Options(prior="fcfs"))
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [({"preset": "baseline_stable"}, "learns from a trace"), ({"residual": "saf", "clone": "saf"}, "has keys already")],
+)
+def test_where_keys_cannot_be_learned(more, text):
+    with pytest.raises(ConfigError, match=text):
+        Config(cluster="synthetic", clone_loss="log_key", **({"clone": "saf"} | more))
