@@ -43,7 +43,8 @@ bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/evaluation.py
 
-results: setup   ## the long experiments: samples against real traces, seed by seed; placers against each other
+results: setup   ## the long experiments: learned policies against heuristics (goes on where it stopped); samples; placers
+	$(BIN)/python benchmarks/headline.py
 	$(BIN)/python benchmarks/calibrate.py --seeds 40
 	$(BIN)/python benchmarks/allocation_study.py
 

@@ -172,7 +172,7 @@ def table_of(log: Log, config: Config) -> dict[tuple[str, int], Result]:
     return scores
 
 
-def _file_first(words: list[str]) -> tuple[str, list[str]]:
+def file_first(words: list[str]) -> tuple[str, list[str]]:
     """Split a command line into the SWF file and the rest."""
     if words and not words[0].startswith("-"):
         return words[0], words[1:]
@@ -183,7 +183,7 @@ def _file_first(words: list[str]) -> tuple[str, list[str]]:
 
 def main() -> None:
     """Print the table, and write it as CSV if asked to."""
-    path, words = _file_first(sys.argv[1:])
+    path, words = file_first(sys.argv[1:])
     config = parse(Config, words, description=str(__doc__))
     out = writable_file("--csv", config.csv, ".csv") if config.csv else None
     scores = table_of(read_jobs(path), config)

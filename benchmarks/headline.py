@@ -1,0 +1,222 @@
+"""Train and judge the policies of the headline table: what it is worth to learn, on jobs that nobody has seen.
+
+    python benchmarks/headline.py                        # all of it, hours; what is done already is skipped
+    python benchmarks/headline.py --only philly          # experiments whose name has this in it
+    python benchmarks/headline.py --train 0 --judge 0    # the page alone, from docs/results/headline.json
+
+Runs go to data/logs/NAME/NAME_s0 ..., evaluations to data/headline/NAME. The real traces are looked for in
+../shared/traces, and left out where absent. The page is docs/results/README.md.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.calibrate import FILES, REAL
+from benchmarks.headline_page import write_page
+from berth.commandline import option, parse, run, written_whole
+from berth.console import tell
+from envs.clusters import CLUSTERS
+from eval.paired import compare
+from train.checkpoint import BEST, load, save
+
+ROOT = Path(__file__).resolve().parent.parent
+NUMBERS = ROOT / "docs/results/headline.json"
+SCORES = ("bounded_slowdown", "wait")
+SEEDS_BASELINES = ("fcfs strict", "fcfs reserve", "sjf strict", "sjf reserve")
+
+SHARED = "--warm_rule sjf@easy --val_windows 64 --report_windows 0 --window 64 --trajs 48 --minibatch 256 --lr 1e-4"
+RULES = {
+    "hidden": f"{SHARED} --action_mode fit --runtime_info predicted --sched_algo sjf --hidden 64,32,16 --epochs 3 "
+    "--clone saf@oracle --clone_loss log_key --clone_epochs 60 --clone_lr 2e-3",
+    "oracle": f"{SHARED} --action_mode easy --sched_algo smith --residual smith --epochs 3",
+}
+"""How policies are trained, by what they know; all for the bounded slowdown, and judged by the wait as well."""
+
+ORDERS = "fcfs,lcfs,smallest,sjf,saf,srf,smith,f3,f4,fcfs@reserve,sjf@reserve"
+RIVALS = {
+    "hidden": f"{ORDERS},wfp3@fit,unicep@fit,sjf@fit@oracle,saf@easy@oracle",
+    "oracle": f"{ORDERS},saf@conservative,smith@conservative",
+}
+"""Heuristics that policies are compared with, under strict, easy and fit unless they name their discipline."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What benchmarks/headline.py takes."""
+
+    only: str = option("", "experiments whose names have this in them", metavar="WORD")
+    data: str = option(
+        "", "experiments on shipped samples, or on real traces; default: both", choices=("sample", "real")
+    )
+    seeds: int = option(3, "runs of each kind")
+    windows: int = option(100, "test windows")
+    processes: int = option(2, "programs that run at the same time, on one core each")
+    train: bool = option(True, "train what has not been trained")
+    judge: bool = option(True, "evaluate what has not been evaluated")
+    ship: bool = option(False, "put the samples' runs that are best on validation windows into models/")
+
+
+class Experiment(NamedTuple):
+    """Policies of one kind on one trace, each seed a run."""
+
+    data: str  # sample or real
+    cluster: str
+    info: str  # what is known of run times: of RULES
+
+    @property
+    def name(self) -> str:
+        """The runs' name."""
+        return f"{'real_' if self.data == 'real' else ''}{self.cluster}_{self.info}"
+
+    @property
+    def trace(self) -> list[str]:
+        """The flags that name the trace."""
+        if self.data == "sample":
+            return []
+        pools = ["--assign_pools", "0"] if CLUSTERS[self.cluster].pool_by else []
+        return ["--workload", os.path.relpath(REAL / FILES[self.cluster], ROOT), *pools]
+
+    def training(self, seed: int) -> list[str]:
+        """The command that trains a run."""
+        own = ["--exp_name", self.name, "--seed", str(seed), *self.trace]
+        return [f"train/{self.cluster}_train.py", *shlex.split(RULES[self.info]), *own]
+
+    def evaluation(self, score: str, seeds: int, windows: int) -> list[str]:
+        """The command that judges the runs by a score."""
+        runs = ",".join(f"data/logs/{self.name}/{self.name}_s{seed}" for seed in range(seeds))
+        return [
+            f"eval/{self.cluster}_eval.py", "--rlmodel", runs, "--runtime_info", self.info, "--job_score_type", score,
+            "--iter", str(windows), "--sched_algo", RIVALS[self.info], "--no_replay", "--no_bound", "--no_report",
+            "--split", "test", "--out", str(self.folder(score)), *self.trace,
+        ]  # fmt: skip
+
+    def folder(self, score: str) -> Path:
+        """Where an evaluation is written."""
+        return Path("data/headline") / f"{self.name}_{score}"
+
+
+def experiments(only: str = "", data: str = "") -> list[Experiment]:
+    """All experiments whose traces are there, of a kind."""
+    found = [
+        Experiment(kind, cluster, info)
+        for info in RULES
+        for kind in ("sample", "real")
+        for cluster in CLUSTERS
+        if kind == "sample" or (cluster in FILES and (REAL / FILES[cluster]).is_file())
+    ]
+    return [one for one in found if only in one.name and data in ("", one.data)]
+
+
+def trainings(config: Config) -> Iterator[tuple[str, list[str], Path]]:
+    """What there is to train: a name, a command, and the file that tells that it is done."""
+    for seed in range(config.seeds if config.train else 0):
+        for one in experiments(config.only, config.data):
+            done = Path(f"data/logs/{one.name}/{one.name}_s{seed}/report.json")
+            yield f"{one.name} seed {seed}", one.training(seed), done
+
+
+def evaluations(config: Config) -> Iterator[tuple[str, list[str], Path]]:
+    """The same for evaluations."""
+    for one in experiments(config.only, config.data) if config.judge else ():
+        for score in SCORES:
+            done = one.folder(score) / "results.json"
+            yield f"{one.name} by {score}", one.evaluation(score, config.seeds, config.windows), done
+
+
+def work_off(tasks: Sequence[tuple[str, list[str], Path]], processes: int) -> None:
+    """Run commands that are not done, some at a time; one that fails is told, and the others go on."""
+    left = [task for task in tasks if not (ROOT / task[2]).is_file()]
+    alone = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1",
+             "NUMBA_NUM_THREADS": "1"} if processes > 1 else {}  # fmt: skip
+
+    def _do(task: tuple[str, list[str], Path]) -> None:
+        name, words, _ = task
+        begin = time.monotonic()
+        log = ROOT / "data/headline" / f"{name.replace(' ', '_')}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w") as out:
+            code = subprocess.run(
+                [sys.executable, *words], cwd=ROOT, env=os.environ | alone, stdout=out, stderr=subprocess.STDOUT
+            ).returncode  # fmt: skip
+        said = "done" if code == 0 else f"FAILED ({code}), see {log}"
+        tell(f"{name}: {said} in {time.monotonic() - begin:.0f} s")
+
+    with ThreadPoolExecutor(processes) as pool:
+        list(pool.map(_do, left))
+
+
+def summarize(one: Experiment, score: str, told: dict[str, Any]) -> dict[str, Any]:
+    """One row of the table, from the numbers of an evaluation: the mean of the seeds' policies against others."""
+    rows = {name: np.array(metrics[score]) for name, metrics in told["by_window"].items()}
+    models = [c["name"] for c in told["contenders"] if c["kind"] == "model"]
+    mine = np.mean([rows[name] for name in models], axis=0)
+    groups = np.array([window["group"] for window in told["windows"]])
+
+    def _against(name: str) -> dict[str, Any]:
+        paired = compare(mine[None], rows[name], True, groups)
+        return {
+            "name": name, "mean": float(rows[name].mean()), "change": float(paired.change[0]),
+            "low": float(paired.change_low[0]), "high": float(paired.change_high[0]),
+            "seeds": [float(rows[model].mean() / rows[name].mean() - 1) for model in models],
+        }  # fmt: skip
+
+    known = " (predicted)" if one.info == "hidden" else ""
+    found = {
+        "data": one.data, "cluster": one.cluster, "info": one.info, "score": score, "trace": told["data"]["trace"],
+        "windows": len(mine), "groups": len(np.unique(groups)), "jobs": told["data"]["jobs"],
+        "mean": float(mine.mean()), "training": shlex.join(["python", *one.training(0)]), "command": told["command"],
+        "rival": _against(told["rival"]),
+        "seeds_baselines": [_against(n if n in rows else f"{n}{known}") for n in SEEDS_BASELINES],
+    }  # fmt: skip
+    if one.info == "hidden":
+        found["predicted_sjf"] = _against("sjf fit (predicted)")
+        found["clairvoyant"] = _against("sjf fit (oracle)")
+        found["clairvoyant_easy"] = _against("saf easy (oracle)")
+    return found
+
+
+def ship() -> None:
+    """Put policies, without their value functions, into models/: of each kind the best on validation windows."""
+    for one in experiments(data="sample"):
+        runs = [load(path) for path in sorted((ROOT / "data/logs" / one.name).glob(f"{one.name}_s?/{BEST}"))]
+        if runs:
+            best = max(runs, key=lambda checkpoint: float(checkpoint.told["val_gain"]))
+            arrays = {name: array for name, array in best.arrays.items() if not name.startswith("vf_")}
+            save(ROOT / "models" / one.cluster / f"{one.info}.npz", arrays, best.told)
+            gain = float(best.told["val_gain"])
+            tell(f"models/{one.cluster}/{one.info}.npz: {best.path.parent.name}, gain {gain:+.4f} on validation")
+
+
+def main() -> None:
+    """Train, judge, and write the page."""
+    config = parse(Config, None, str(__doc__))
+    work_off(list(trainings(config)), config.processes)
+    work_off(list(evaluations(config)), config.processes)
+    rows = {row["name"]: row for row in json.loads(NUMBERS.read_text())} if NUMBERS.is_file() else {}
+    for one in experiments():
+        for score in SCORES:
+            done = ROOT / one.folder(score) / "results.json"
+            if done.is_file():
+                name = f"{one.name} by {score}"
+                rows[name] = {"name": name} | summarize(one, score, json.loads(done.read_text()))
+    with written_whole(NUMBERS) as begun:
+        begun.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
+    write_page(list(rows.values()))
+    tell(f"{len(rows)} rows: docs/results/README.md")
+    if config.ship:
+        ship()
+
+
+if __name__ == "__main__":
+    run(main)
