@@ -59,12 +59,23 @@ def _head(*columns: str) -> list[str]:
 def _table(rows: list[dict[str, Any]]) -> str:
     """The policies against the strongest heuristic."""
     lines = _head(
-        "data", "score", "learned", "strongest heuristic", "its score", "change [95 %]", "each seed", "windows (apart)"
+        "data",
+        "score",
+        "learned",
+        "strongest heuristic",
+        "its score",
+        "change [95 %]",
+        "each seed",
+        "best heuristic in hindsight",
+        "change [95 %]",
+        "windows (apart)",
     )
     for row in rows:
         rival = row["rival"]
         seeds = ", ".join(f"{100 * x:+.1f}" for x in rival["seeds"])
-        cells = (number(row["mean"]), rival["name"], number(rival["mean"]), _marked(percent(rival), rival), seeds)
+        later = row["hindsight"]
+        cells = [number(row["mean"]), rival["name"], number(rival["mean"]), _marked(percent(rival), rival), seeds]
+        cells += [later["name"], _marked(percent(later), later)]
         lines.append(f"| {_where(row)} | {' | '.join(cells)} | {row['windows']} ({row['groups']}) |")
     return "\n".join(lines)
 

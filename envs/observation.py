@@ -56,6 +56,8 @@ JOB_FEATURES = (
 )  # fmt: skip
 """The columns of `jobs`."""
 
+JOB_NAMES = [feature.name for feature in JOB_FEATURES]
+
 POOL_FEATURES = (
     Feature("idle", "idle GPUs / GPUs"),
     Feature("idle_nodes", "GPUs on wholly idle nodes / GPUs"),

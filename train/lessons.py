@@ -3,15 +3,13 @@
 import numpy as np
 
 from berth.errors import ConfigError
-from envs.observation import JOB_FEATURES
+from envs.observation import JOB_NAMES as NAMES
 from envs.options import Options
 from envs.sim.history import TOLD_OF
 from envs.sim.observing import GREATEST
 from envs.sim.priorities import formula, has_ratios
 from envs.sim.scale import LONGEST, MANY_GPUS
 from envs.stage import Stage
-
-NAMES = [feature.name for feature in JOB_FEATURES]
 
 
 def lessons(stage: Stage, low: int, high: int, options: Options) -> tuple[np.ndarray, np.ndarray]:

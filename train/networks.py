@@ -8,10 +8,10 @@ import numpy as np
 from keras import layers, ops
 
 from envs.observation import JOB_FEATURES, POOL_FEATURES
+from envs.observation import JOB_NAMES as NAMES
 from envs.sim.observing import GREATEST
 from train.config import ARCHITECTURES
 
-NAMES = [feature.name for feature in JOB_FEATURES]
 SLOT, FITS = NAMES.index("slot"), NAMES.index("fits")
 """The columns of `jobs` that are above 0 where the slot holds a job, and where that would start at once."""
 
