@@ -38,7 +38,7 @@ SEEDS_BASELINES = ("fcfs strict", "fcfs reserve", "sjf strict", "sjf reserve")
 SHARED = "--warm_rule sjf@easy --val_windows 64 --report_windows 0 --window 64 --trajs 48 --minibatch 256 --lr 1e-4"
 RULES = {
     "hidden": f"{SHARED} --action_mode fit --runtime_info predicted --sched_algo sjf --hidden 64,32,16 --epochs 3 "
-    "--clone saf@oracle --clone_loss log_key --clone_epochs 60 --clone_lr 2e-3",
+    "--clone saf@oracle --clone_loss log_key --clone_epochs 150 --clone_lr 1e-2",
     "oracle": f"{SHARED} --action_mode easy --sched_algo smith --residual smith --epochs 3",
 }
 """How policies are trained, by what they know; all for the bounded slowdown, and judged by the wait as well."""
