@@ -170,7 +170,9 @@ class _Store(argparse.Action):
     ) -> None:
         """Keep the value, and under which name it came."""
         names: dict[str, str] = parser.__dict__.setdefault("names_given", {})
-        flag, values = str(option_string), False if self.nargs == 0 else values
+        flag = str(option_string)
+        if isinstance(values, list):  # of a flag that takes several, or none
+            values = tuple(values) if values else False
         before = names.setdefault(self.dest, flag)
         if before != flag and getattr(namespace, self.dest) != values:
             raise ConfigError(
@@ -212,8 +214,11 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
         many: dict[str, Any] = {"nargs": "*"} if kind is tuple else {}
         parser.add_argument(field.name, metavar=field.metadata["metavar"], help=text, **many)
         return
+    numbers = holds_numbers(field.type)
     if field.default not in (None, "", ()):
-        shown = ",".join(field.default) if isinstance(field.default, tuple) else field.default
+        shown = field.default
+        if isinstance(shown, tuple):
+            shown = " ".join(map(str, shown)) if numbers else ",".join(shown)
         text += f" (default: {shown})"
     if choices and len(choices) <= 8:
         text += f" [{', '.join(choices)}]"
@@ -229,8 +234,15 @@ def _add(parser: argparse.ArgumentParser, field: "dataclasses.Field[Any]") -> No
             help=argparse.SUPPRESS,
         )
         return
-    metavar = field.metadata["metavar"] or _METAVARS[kind]
     flags = [flag for flag in (field.metadata["short"], *_flags(field)) if flag]
+    if numbers:
+        count = len(typing.get_args(field.type))
+        parser.add_argument(
+            *flags, nargs=count, type=_reader(field.name, int, ()), metavar=("LOW", "HIGH")[:count],
+            **common,
+        )  # fmt: skip
+        return
+    metavar = field.metadata["metavar"] or _METAVARS[kind]
     parser.add_argument(*flags, type=_reader(field.name, kind, choices), metavar=metavar, **common)
 
 
@@ -239,6 +251,12 @@ def plain_type(annotation: Any) -> Any:
     if typing.get_origin(annotation) in (typing.Union, UnionType):
         return next(part for part in typing.get_args(annotation) if part is not type(None))
     return typing.get_origin(annotation) or annotation
+
+
+def holds_numbers(annotation: Any) -> bool:
+    """Whether a tuple's field holds whole numbers, a fixed count of them, not words."""
+    parts = typing.get_args(annotation)
+    return typing.get_origin(annotation) is tuple and all(part is int for part in parts)
 
 
 def _truth(word: str) -> bool:

@@ -23,3 +23,11 @@ class NothingFits(ConfigError):
 
 class SimulationError(BerthError):
     """A simulation that was asked for something impossible."""
+
+
+class SchedulerError(BerthError):
+    """A cluster's own scheduler that cannot be read, or does not do what it was asked."""
+
+
+class SnapshotError(BerthError):
+    """A moment of a cluster that is told wrongly, or not as a policy needs it."""

@@ -22,14 +22,14 @@ from envs.sim.outside import register
 from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, STUCK, play_one
 from envs.sim.priorities import GIVEN
 from envs.sim.rankset import words_for
-from envs.sim.seen import snapshot_of
+from envs.sim.seen import whole_snapshot
 from envs.sim.setting import set_up
 from envs.sim.state import HISTORY, JOB, LINK, PLACE
 from envs.sim.world import World
 from envs.snapshot import Snapshot
 from envs.stage import Stage
 
-_SET_UP = (
+SET_UP = (
     "sim", "jobs", "links", "queues", "pools", "capacity", "free", "nodes", "ends", "places", "bits", "least",
     "lengths", "similar", "recent", "mix", "episode", "cards", "keys", "kinds", "looks", "line", "line_kinds",
     "arrived", "by_end", "told", "history",
@@ -129,7 +129,7 @@ class Episode:
 
     def snapshot(self) -> Snapshot:
         """What a decision may rest on; jobs have the numbers that they have in the episode."""
-        return snapshot_of(self._world())
+        return whole_snapshot(self._world(), self.arrays["cards"]["guess"], self.arrays["history"])
 
     def check(self, answer: int) -> None:
         """Raise what went wrong while compiled code played."""
@@ -181,7 +181,7 @@ class Episode:
             options.seq_len,
             self._scored,
             options.warm_start,
-            *(a[name] for name in _SET_UP),
+            *(a[name] for name in SET_UP),
         )
         if again:
             row = a["episode"]
@@ -264,7 +264,7 @@ class Episode:
         """Take an array into use, and note where it is."""
         self.arrays[name] = array
         columns = array.shape[1] if array.ndim == 2 else 1
-        self.table[ARRAYS.index(name)] = array.__array_interface__["data"][0], len(array), columns
+        self.table[ARRAYS.index(name)] = array.ctypes.data, len(array), columns
 
     def _world(self) -> World:
         return World(**{name: self.arrays[name] for name in World._fields})

@@ -13,6 +13,10 @@ IDS = {f"{cluster.capitalize()}-v0": cluster for cluster in CLUSTERS}
 """Every id, and the cluster it stands for."""
 
 
+HOSTS = "LSF-v0"
+"""The id of host selection."""
+
+
 def register() -> None:
     """Let Gymnasium know the environments."""
     from gymnasium.envs.registration import register as register_one
@@ -26,6 +30,8 @@ def register() -> None:
                 vector_entry_point="envs.vector:SchedulingVectorEnv",
                 kwargs={"cluster": cluster},
             )
+    if HOSTS not in registry:
+        register_one(id=HOSTS, entry_point="envs.host_env:HostEnv", vector_entry_point="envs.host_env:HostVectorEnv")
 
 
 def register_once_loaded() -> None:

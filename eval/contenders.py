@@ -138,7 +138,7 @@ class Model:
 
     def __init__(self, name: str, checkpoint: Checkpoint, options: dict[str, Any], sample: int | None) -> None:
         self.name, self.checkpoint, self.sample = name, checkpoint, sample
-        self.config = Config(**from_settings(checkpoint.told["settings"], str(checkpoint.path)))
+        self.config = Config(**from_settings(Config, checkpoint.told["settings"], str(checkpoint.path)))
         own = {field.name: getattr(self.config, field.name) for field in dataclasses.fields(Options)}
         kept = ("window", "window_order", "action_mode", "lookahead_mode", "sched_algo", "invalid_action", "backfil")
         self.options = {key: own[key] for key in kept} | {"prior": self.config.residual} | options
@@ -170,7 +170,13 @@ class Model:
             rng = stream(self.sample, "sampled actions")
             decide = lambda seen: learner.act(seen, rng, 0.0)  # noqa: E731
         ended: dict[int, Played] = {}
-        play(env, range(len(grounds)), decide, tick=tick, ended=lambda k, e: ended.update({k: from_episode(e)}))
+        play(
+            env,
+            range(len(grounds)),
+            decide,
+            tick=tick,
+            ended=lambda k, e: ended.update({k: from_episode(env.episodes[e])}),
+        )
         return [ended[k] for k in range(len(grounds))]
 
 

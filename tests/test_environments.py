@@ -31,7 +31,7 @@ from tests.conftest import ROOT, make_trace
 from tests.test_environment_vs_legacy import MODES, make_env
 from tests.test_kernel_vs_legacy import cases
 from traces.parametric import PRESETS
-from train.buffer import pack
+from train.packing import pack
 
 SMALL = {"seq_len": 16, "window": 8}
 

@@ -21,7 +21,8 @@ def test_lessons_are_what_is_seen_of_those_that_wait(cluster, teacher):
                "action_mode": "fit", "warm_rule": "sjf@easy"}  # fmt: skip
     env = SchedulingEnv(**options)
     stage = env.source.stage
-    rows, keys = lessons(stage, 0, len(stage.roster), Options(**options))
+    rows, keys, prior = lessons(stage, 0, len(stage.roster), Options(**options), teacher)
+    np.testing.assert_array_equal(keys, prior)
     timeless = [i for i, name in enumerate(NAMES) if name not in MOMENT]
     assert not rows[:, [i for i in range(len(JOB_FEATURES)) if i not in timeless]].any()
     compared = 0
@@ -40,13 +41,16 @@ def test_lessons_are_what_is_seen_of_those_that_wait(cluster, teacher):
 
 def test_a_teacher_without_ratios_is_refused():
     env = SchedulingEnv(cluster="synthetic")
-    with pytest.raises(ConfigError, match="clone fcfs: its keys cannot be learned"):
-        lessons(env.source.stage, 0, 10, Options(prior="fcfs"))
+    with pytest.raises(ConfigError, match="fcfs: its keys cannot be learned"):
+        lessons(env.source.stage, 0, 10, Options(), "fcfs")
+    with pytest.raises(ConfigError, match="fcfs: its keys cannot be learned"):
+        lessons(env.source.stage, 0, 10, Options(prior="fcfs"), "saf")
+    assert lessons(env.source.stage, 0, 10, Options(), "saf").prior.shape == (0,)
 
 
 @pytest.mark.parametrize(
     ("more", "text"),
-    [({"preset": "baseline_stable"}, "learns from a trace"), ({"residual": "saf", "clone": "saf"}, "has keys already")],
+    [({"preset": "baseline_stable"}, "learns from a trace"), ({"policy_arch": "mlp"}, "learns job by job")],
 )
 def test_where_keys_cannot_be_learned(more, text):
     with pytest.raises(ConfigError, match=text):

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from train.buffer import STEPS, Buffer, advantages, discount_cumsum, pack
+from train.buffer import Buffer, advantages, discount_cumsum
+from train.packing import STEPS, pack
 from train.quiet import load_tensorflow
 
 load_tensorflow(0)
@@ -14,8 +15,14 @@ import tensorflow as tf  # noqa: E402
 
 from envs.observation import JOB_FEATURES  # noqa: E402
 from envs.sim.observing import GREATEST  # noqa: E402
-from train.networks import FITS, NETWORKS, RESIDUAL, SITUATION, SLOT, WAIT, Design, Shape, build  # noqa: E402
+from train.design import FITS, RESIDUAL, SITUATION, SLOT, WAIT, Design, Shape  # noqa: E402
+from train.networks import NETWORKS, build  # noqa: E402
 from train.ppo import Learner, Rules, Scale, clip_loss, entropy_of, log_probabilities  # noqa: E402
+
+
+def _learner(architecture, design, rules):
+    return Learner(build(architecture, design), design, rules)
+
 
 SHAPE = Shape(window=6, cluster=9 * 2 + 5, actions=6, pools=((18, 2), (20, 3)))
 WAITING = SHAPE._replace(actions=7)
@@ -47,7 +54,7 @@ def test_packing_is_fine_enough(values):
 
 def test_the_buffer_keeps_paths_apart_and_grows():
     rng = np.random.default_rng(0)
-    like = {"jobs": np.zeros((2, 3, 1), np.uint16), "cluster": np.zeros((2, 1), np.uint16),
+    like = {"choices": np.zeros((2, 3, 1), np.uint16), "around": np.zeros((2, 1), np.uint16),
             "mask": np.zeros((2, 3), np.int8), "prior": np.zeros((2, 0), np.uint16)}  # fmt: skip
     buffer = Buffer(like, room=3)
     rewards, values = rng.normal(size=(9, 2)), rng.normal(size=(9, 2)).astype(np.float32)
@@ -165,10 +172,10 @@ def test_empty_slots_are_not_looked_at(architecture):
 @pytest.mark.parametrize("architecture", NETWORKS)
 def test_a_residual_policy_begins_with_its_order(architecture):
     rng = np.random.default_rng(3)
-    learner = Learner(architecture, Design(WAITING, (8, 4), True, 0), RULES)
+    learner = _learner(architecture, Design(WAITING, (8, 4), True, 0), RULES)
     jobs, cluster, _ = observations(rng, WAITING)
     ranks = np.stack([rng.permutation(6) for _ in range(3)])
-    seen = {"jobs": pack(jobs), "cluster": pack(cluster), "mask": np.ones((3, 7), np.int8),
+    seen = {"choices": pack(jobs), "around": pack(cluster), "mask": np.ones((3, 7), np.int8),
             "prior": pack((ranks / 6).astype(np.float32))}  # fmt: skip
     assert learner.best(seen).tolist() == ranks.argmin(axis=1).tolist()
     near = seen | {"prior": pack((ranks / STEPS).astype(np.float32))}  # the smallest difference there can be
@@ -178,12 +185,14 @@ def test_a_residual_policy_begins_with_its_order(architecture):
 def test_keys_are_learned_up_to_what_features_tell():
     """A job's logit becomes -RESIDUAL times the mean logarithm of keys like its own; the moment has no influence."""
     rng = np.random.default_rng(4)
-    learner = Learner("kernel", Design(SHAPE, (16, 8), False, 0, 12.0), RULES)
+    learner = _learner("kernel", Design(SHAPE, (16, 8), False, 0, 12.0), RULES)
     for _ in range(800):
         jobs, cluster, _ = observations(rng, SHAPE, 64)
         jobs[:, :, SITUATION] = 0.0
         told = 5 + 10 * jobs[:, :, 1] + rng.normal(0, 1, jobs.shape[:2])
-        loss = learner.learn_keys(pack(jobs), pack((told / GREATEST).astype(np.float32)), 5e-3)
+        loss = learner.learn_keys(
+            pack(jobs), pack((told / GREATEST).astype(np.float32)), np.zeros((64, 0), np.uint16), 5e-3
+        )
     assert loss == pytest.approx(1.0, abs=0.4)  # what is random in them remains
     prior = np.zeros((64, SHAPE.window), np.float32)
     logits = learner.policy((jobs, cluster, prior)).numpy()
@@ -211,13 +220,18 @@ def bandit(rng, count):
     mask = (rng.random((count, 6)) < 0.7).astype(np.int8)
     mask[:, 0] = 1
     mask[:, -2:] = 0
-    return jobs, {"jobs": pack(jobs), "cluster": pack(cluster), "mask": mask, "prior": np.zeros((count, 0), np.uint16)}
+    return jobs, {
+        "choices": pack(jobs),
+        "around": pack(cluster),
+        "mask": mask,
+        "prior": np.zeros((count, 0), np.uint16),
+    }
 
 
 def taught(seed, accumulate=1, minibatch=128):
     rng = np.random.default_rng(seed)
     rules = RULES._replace(minibatch=minibatch, accumulate=accumulate, target_kl=0.05)
-    learner = Learner("kernel", Design(SHAPE, (16, 8), False, seed), rules)
+    learner = _learner("kernel", Design(SHAPE, (16, 8), False, seed), rules)
     for _ in range(25):
         jobs, seen = bandit(rng, 1024)
         action = learner.act(seen, rng, 0.0)
@@ -251,7 +265,7 @@ def test_gradients_of_minibatches_add_up():
     weights = []
     for minibatch, accumulate in ((64, 1), (16, 4)):
         rules = RULES._replace(minibatch=minibatch, accumulate=accumulate, train_iters=1, max_grad_norm=0.0)
-        learner = Learner("kernel", Design(SHAPE, (8, 4), False, 0), rules)
+        learner = _learner("kernel", Design(SHAPE, (8, 4), False, 0), rules)
         action = learner.act(seen, np.random.default_rng(2), 0.0)
         buffer = Buffer(seen, 64)
         buffer.store(**seen, path=np.arange(64), action=action, reward=jobs[np.arange(64), action, 0])
@@ -265,7 +279,7 @@ def test_gradients_of_minibatches_add_up():
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31 - 1))
 def test_actions_are_drawn_by_their_probabilities(seed):
-    learner = Learner("kernel", Design(SHAPE, (4,), False, 0), RULES)
+    learner = _learner("kernel", Design(SHAPE, (4,), False, 0), RULES)
     _, seen = bandit(np.random.default_rng(seed), 1)
     many = {name: np.repeat(column, 4000, axis=0) for name, column in seen.items()}
     action = learner.act(many, np.random.default_rng(seed), 0.0)

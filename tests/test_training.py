@@ -18,6 +18,7 @@ from tests.conftest import ROOT
 from train import plot
 from train.checkpoint import BEST, FORMAT, LAST, find, load, save
 from train.config import ARCHITECTURES, Config, from_settings, read_config, to_settings
+from train.host_config import read_host_config
 from train.resume import resumed
 from train.run import Run
 from train.schedules import SCHEDULES, exploration_at, rate_at
@@ -76,7 +77,7 @@ def test_what_a_run_writes(tmp_path, capsys):
     }  # fmt: skip
     comma = (tmp_path / "curve.csv").read_text()
     assert comma == (tmp_path / "progress.txt").read_text().replace("\t", ",")
-    settings = from_settings(json.loads((tmp_path / "config.json").read_text()), "")
+    settings = from_settings(Config, json.loads((tmp_path / "config.json").read_text()), "")
     assert Config(**settings) == Config(**TINY)
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["REPORT"].keys() == {"agent", "fcfs", "sjf", "saf"}
@@ -409,8 +410,11 @@ def test_the_readmes_and_the_makefiles_commands_are_taken():
     text = (ROOT / "README.md").read_text() + (ROOT / "Makefile").read_text()
     commands = re.findall(r"python train/([a-z]+)_train\.py (.*)", text)
     assert len(commands) >= 6
-    assert {cluster for cluster, _ in commands} == {"philly", "helios", "alibaba", "synthetic"}
+    assert {cluster for cluster, _ in commands} == {"philly", "helios", "alibaba", "synthetic", "lsf"}
     for cluster, words in commands:
+        if cluster == "lsf":
+            assert read_host_config(words.split())[0].name == "trial"
+            continue
         assert read_config(cluster, words.split())[0].cluster == cluster
 
 

@@ -5,16 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.signal import lfilter
 
-STEPS = 65535
-"""Into how many steps the numbers of an observation, all in [0, 1], are divided to be kept."""
+SEEN = ("choices", "around", "mask", "prior")
+"""What an observation is kept as."""
 
 ROOM = 131_072
 """Decisions for which there is room at first; memory is used as it is written to."""
-
-
-def pack(numbers: np.ndarray) -> np.ndarray:
-    """Numbers in [0, 1] as whole numbers of two bytes; the networks see what comes of it, also when they act."""
-    return (numbers * np.float32(STEPS) + np.float32(0.5)).astype(np.uint16)
 
 
 def discount_cumsum(x: np.ndarray, discount: float) -> np.ndarray:
@@ -36,8 +31,8 @@ def advantages(rewards: np.ndarray, values: np.ndarray, last: float, gamma: floa
 class Batch(NamedTuple):
     """The decisions of an epoch, one path after the other."""
 
-    jobs: np.ndarray  # (decisions, window, features) uint16, packed
-    cluster: np.ndarray  # (decisions, numbers) uint16, packed
+    choices: np.ndarray  # (decisions, slots, features) uint16, packed: the jobs or hosts to choose from
+    around: np.ndarray  # (decisions, numbers) uint16, packed: what else is seen
     mask: np.ndarray  # (decisions, actions) int8
     prior: np.ndarray  # (decisions, window) uint16, packed; (decisions, 0) where no policy is a residual
     action: np.ndarray  # (decisions,) int32
@@ -78,7 +73,7 @@ class Buffer:
 
     def observed(self) -> dict[str, np.ndarray]:
         """The observations, packed."""
-        return {name: self.column(name) for name in ("jobs", "cluster", "mask", "prior")}
+        return {name: self.column(name) for name in SEEN}
 
     def finish(self, logp: np.ndarray, value: np.ndarray, last: dict[int, float], gamma: float, lam: float) -> Batch:
         """Work out advantages, path by path, from what was expected (decisions,).

@@ -59,6 +59,8 @@ def load(path: Path) -> Checkpoint:
     except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile,
             AttributeError) as trouble:  # fmt: skip
         raise ConfigError(f"{path}: not a checkpoint of Berth, or a damaged one ({trouble})") from None
+    if isinstance(told, dict) and str(told.get("format")).startswith("berth policy"):
+        raise ConfigError(f"{path}: an exported policy, to be served; want the run or checkpoint that it was made from")
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         came = told.get("format", "nothing") if isinstance(told, dict) else "nothing"
         raise ConfigError(f"{path}: says it is {came!r}, want {FORMAT!r}: another version wrote it, or another program")

@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from berth.commandline import given, nearest, option, same
+from berth.commandline import given, holds_numbers, nearest, option, same
 from berth.errors import ConfigError
 from envs.options import Options
 from envs.policies import find_policy
@@ -32,10 +33,9 @@ Dashes and underscores are both taken. docs/ppo.md explains every setting and ev
 
 
 @dataclass(frozen=True)
-class Config(Options):
-    """What the training programs take, besides what every environment takes."""
+class Learning(ABC):
+    """What every training program takes, whatever is learned."""
 
-    score_backlog: bool = same(Options, "score_backlog", default=True)
     epochs: int = option(10, "epochs in all, those of a run that is gone on with included")
     trajs: int = option(100, "episodes in an epoch")
     rollout_steps: int = option(0, "decisions in an epoch instead of whole episodes (--trajs), 0 = whole episodes")
@@ -47,21 +47,7 @@ class Config(Options):
     pre_trained: bool = option(False, "begin with the weights of --trained_model")
     trained_model: str = option("", "a run (its last checkpoint) or a checkpoint to take weights from", metavar="RUN")
     resume_from: str = option("", "go on with a run, exactly where it stopped", metavar="RUN")
-    policy_arch: str = option("", "the network; default: kernel", choices=ARCHITECTURES)
-    attn: bool | None = option(None, "1 is --policy_arch attn, 0 is --policy_arch kernel")
     hidden: tuple[str, ...] = option(("32", "16", "8"), "widths of the layers that judge a job", metavar="N,N,...")
-    residual: str = option("", "begin as this policy, and learn the correction to its order", metavar="POLICY")
-    clone: str = option(
-        "", "first learn to imitate this policy; POLICY@oracle is a teacher who knows run times", metavar="POLICY"
-    )
-    clone_epochs: int = option(5, "passes over the decisions, or the jobs, to imitate from")
-    clone_loss: str = option(
-        "action",
-        "what is learned of a teacher: its actions, or the logarithms of its keys (where run times are not known)",
-        choices=CLONE_LOSSES,
-    )
-    clone_trajs: int = option(0, "episodes to imitate, 0 = as many as in an epoch (--trajs)")
-    clone_lr: float = option(1e-3, "learning rate of imitation")
     lr: float | None = option(None, "learning rate of policy and value function; --pi_lr and --vf_lr go before it")
     pi_lr: float | None = option(None, "learning rate of the policy; default: 5e-3")
     vf_lr: float | None = option(None, "learning rate of the value function; default: 5e-3")
@@ -89,51 +75,26 @@ class Config(Options):
     exploration_min: float = option(0.0, "below which it does not fall")
     val_every: int = option(2, "epochs between looks at the validation windows")
     val_windows: int = option(32, "windows of the validation split that pick the best checkpoint")
-    report_windows: int = option(64, "windows of the test split that are played once, at the end; 0 = none")
-    report_policies: tuple[str, ...] = option(
-        ("fcfs", "sjf", "saf"), "heuristics that play the test windows by the same rules, to compare with"
-    )
     early_stopping_patience: int = option(0, "stop after so many looks without improvement, 0 = never")
     early_stopping_threshold: float = option(0.001, "how much more gain is an improvement")
     save_freq: int = option(1, "epochs between checkpoints `last`")
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a value that cannot be, or settings that do not go together."""
-        super().__post_init__()
+        parent = getattr(super(), "__post_init__", None)
+        if parent is not None:
+            parent()
         for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
+            value = getattr(self, name, None)
             if value is not None and not low <= value <= high:
                 raise ConfigError(f"{name} {value:g}: want a number from {low:g} to {high:g}")
-        if self.split != "train":
-            raise ConfigError(
-                f"split {self.split}: a run trains on train, picks the best checkpoint on validation, reports on test"
-            )
-        if self.attn is not None and self.policy_arch and self.attn != (self.policy_arch == "attn"):
-            raise ConfigError(f"attn {int(self.attn)} and policy_arch {self.policy_arch} disagree; give one of them")
         if self.pre_trained and not self.trained_model:
             raise ConfigError("pre_trained 1 needs weights: want --trained_model RUN")
         if self.trained_model and not self.pre_trained:
             raise ConfigError(f"trained_model {self.trained_model} does nothing without --pre_trained 1")
-        if self.prior:
-            raise ConfigError(f"prior {self.prior}: say --residual or --clone, which set it")
-        if self.residual.endswith("@oracle"):
-            raise ConfigError(f"residual {self.residual}: a policy may imitate one who knows more, but not begin as it")
-        if self.residual and self.clone and self.residual != self.clone:
-            raise ConfigError(f"residual {self.residual} and clone {self.clone}: want one policy, or one of the two")
-        if self.clone_loss == "log_key" and self.is_fresh:
-            raise ConfigError("clone_loss log_key learns from a trace; want no fresh jobs (preset, arrival_mode)")
-        if self.clone_loss == "log_key" and self.architecture == "mlp":
-            raise ConfigError("clone_loss log_key learns job by job; want another policy_arch than mlp")
-        if self.clone_loss == "log_key" and self.residual:
-            raise ConfigError(f"residual {self.residual} has keys already; want clone_loss action, or no residual")
-        for policy in filter(None, (self.residual, self.clone)):
-            Options(**(self.environment("train") | {"prior": policy}))
-        for policy in self.report_policies:
-            if find_policy(policy).code < 0:
-                raise ConfigError(f"report_policies {policy}: want policies with a formula")
         if self.resume_from and self.config:
             raise ConfigError(f"config {self.config}: a run that is gone on with has its own settings; leave it out")
-        if self.rollout_steps and self.trajs != 100:
+        if self.rollout_steps and self.trajs != _default(type(self), "trajs"):
             raise ConfigError("trajs does nothing with rollout_steps; give one of them")
         if not all(width.isdecimal() and 1 <= int(width) <= 4096 for width in self.hidden) or not self.hidden:
             raise ConfigError(f"hidden {','.join(self.hidden)}: want widths from 1 to 4096 with commas, as in 32,16,8")
@@ -143,19 +104,19 @@ class Config(Options):
             )
 
     @property
-    def architecture(self) -> str:
-        """The network's name."""
-        return self.policy_arch or ("attn" if self.attn else "kernel")
+    @abstractmethod
+    def subject(self) -> str:
+        """What is trained on, in a word."""
 
     @property
-    def input_scale(self) -> float:
-        """By what the features of jobs are stretched: where keys are learned, small differences must count."""
-        return 12.0 if self.clone_loss == "log_key" else 1.0
+    @abstractmethod
+    def architecture(self) -> str:
+        """The network's name."""
 
     @property
     def name(self) -> str:
         """The experiment's name."""
-        return self.exp_name or Path(self.cluster).stem
+        return self.exp_name or self.subject
 
     @property
     def folder(self) -> Path:
@@ -172,6 +133,71 @@ class Config(Options):
     def exploration(self) -> tuple[float, float, float]:
         """Share of even decisions at the beginning, its decay, its end."""
         return self.exploration_noise, self.exploration_decay, self.exploration_min
+
+
+@dataclass(frozen=True)
+class Config(Learning, Options):
+    """What the programs take that train on a cluster's queue, besides what every environment takes."""
+
+    score_backlog: bool = same(Options, "score_backlog", default=True)
+    policy_arch: str = option("", "the network; default: kernel", choices=ARCHITECTURES)
+    attn: bool | None = option(None, "1 is --policy_arch attn, 0 is --policy_arch kernel")
+    residual: str = option("", "begin as this policy, and learn the correction to its order", metavar="POLICY")
+    clone: str = option(
+        "", "first learn to imitate this policy; POLICY@oracle is a teacher who knows run times", metavar="POLICY"
+    )
+    clone_epochs: int = option(5, "passes over the decisions, or the jobs, to imitate from")
+    clone_loss: str = option(
+        "action",
+        "what is learned of a teacher: its actions, or the logarithms of its keys (where run times are not known)",
+        choices=CLONE_LOSSES,
+    )
+    clone_trajs: int = option(0, "episodes to imitate, 0 = as many as in an epoch (--trajs)")
+    clone_lr: float = option(1e-3, "learning rate of imitation")
+    report_windows: int = option(64, "windows of the test split that are played once, at the end; 0 = none")
+    report_policies: tuple[str, ...] = option(
+        ("fcfs", "sjf", "saf"), "heuristics that play the test windows by the same rules, to compare with"
+    )
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a value that cannot be, or settings that do not go together."""
+        super().__post_init__()
+        if self.split != "train":
+            raise ConfigError(
+                f"split {self.split}: a run trains on train, picks the best checkpoint on validation, reports on test"
+            )
+        if self.attn is not None and self.policy_arch and self.attn != (self.policy_arch == "attn"):
+            raise ConfigError(f"attn {int(self.attn)} and policy_arch {self.policy_arch} disagree; give one of them")
+        if self.prior:
+            raise ConfigError(f"prior {self.prior}: say --residual or --clone, which set it")
+        if self.residual.endswith("@oracle"):
+            raise ConfigError(f"residual {self.residual}: a policy may imitate one who knows more, but not begin as it")
+        if self.residual and self.clone and self.residual != self.clone and self.clone_loss == "action":
+            raise ConfigError(f"residual {self.residual} and clone {self.clone}: want one policy, or one of the two")
+        if self.clone_loss == "log_key" and self.is_fresh:
+            raise ConfigError("clone_loss log_key learns from a trace; want no fresh jobs (preset, arrival_mode)")
+        if self.clone_loss == "log_key" and self.architecture == "mlp":
+            raise ConfigError("clone_loss log_key learns job by job; want another policy_arch than mlp")
+        for policy in filter(None, (self.residual, self.clone)):
+            Options(**(self.environment("train") | {"prior": policy}))
+        for policy in self.report_policies:
+            if find_policy(policy).code < 0:
+                raise ConfigError(f"report_policies {policy}: want policies with a formula")
+
+    @property
+    def architecture(self) -> str:
+        """The network's name."""
+        return self.policy_arch or ("attn" if self.attn else "kernel")
+
+    @property
+    def input_scale(self) -> float:
+        """By what the features of jobs are stretched: where keys are learned, small differences must count."""
+        return 12.0 if self.clone_loss == "log_key" else 1.0
+
+    @property
+    def subject(self) -> str:
+        """What is trained on: the cluster."""
+        return Path(self.cluster).stem
 
     def environment(self, split: str) -> dict[str, Any]:
         """The options of the environments of a split."""
@@ -199,6 +225,11 @@ CHANGEABLE = ("epochs", "total_timesteps", "save_freq", "early_stopping_patience
 """What may be different in a run that is gone on with."""
 
 
+def _default(config: type[Any], name: str) -> Any:
+    """The default of a setting."""
+    return next(field.default for field in dataclasses.fields(config) if field.name == name)
+
+
 def _is_name(name: str) -> bool:
     sound = Path(name).name == name and not name.startswith(".") and name.isprintable()
     return not name or (sound and len(name.encode(errors="replace")) <= 100)
@@ -207,31 +238,44 @@ def _is_name(name: str) -> bool:
 def read_config(cluster: str, argv: Sequence[str] | None = None) -> tuple[Config, dict[str, Any]]:
     """The settings of a run on a cluster from a command line, and those of them that it names."""
     flags = given(Config, argv, f"Train a policy on the {cluster} cluster with PPO.\n{EXAMPLES}")
-    told = {"cluster": cluster} | (load_settings(flags["config"]) if flags.get("config") else {}) | flags
+    told = {"cluster": cluster} | from_file(Config, flags) | flags
     return Config(**told), flags
 
 
-def load_settings(path: str) -> dict[str, Any]:
-    """The settings of a file; raises ConfigError where it cannot be read or names what is not known."""
+def from_file(config: type[Learning], flags: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the file that flags name, if they do; raises ConfigError where it cannot be read."""
+    if not flags.get("config"):
+        return {}
+    path = flags["config"]
     try:
         told = json.loads(Path(path).read_text())
     except (OSError, ValueError, RecursionError) as trouble:
         raise ConfigError(f"config {path}: {trouble}; want a JSON file of settings") from None
     if not isinstance(told, dict):
         raise ConfigError(f"config {path}: want a JSON object of settings")
-    return from_settings(told, f"config {path}")
+    return from_settings(config, told, f"config {path}")
 
 
-def from_settings(told: dict[str, Any], where: str) -> dict[str, Any]:
+def from_settings(config: type[Learning], told: dict[str, Any], where: str) -> dict[str, Any]:
     """Settings as JSON gave them, in the fields' types; raises ConfigError for names that are not known."""
-    known = {field.name: field for field in dataclasses.fields(Config)}
+    known = {field.name: field for field in dataclasses.fields(config)}
+    for one, what in (("num_hosts", "names hosts (train/lsf_train.py)"), ("cluster", "chooses jobs from a queue")):
+        if one in told and one not in known:
+            raise ConfigError(f"{where}: {what}, which is of no use here; want one that does the other")
     for name in told:
         if name not in known:
             raise ConfigError(f"{where}: {name} is no setting; {nearest(name, known)}")
-    return {name: tuple(map(str, value)) if isinstance(value, list) else value for name, value in told.items()}
+    return {name: _in_type(known[name], value) for name, value in told.items()}
 
 
-def to_settings(config: Config) -> dict[str, Any]:
+def _in_type(field: "dataclasses.Field[Any]", value: Any) -> Any:
+    """A value of a setting: JSON's lists are tuples, of words unless the setting holds numbers."""
+    if not isinstance(value, list):
+        return value
+    return tuple(value) if holds_numbers(field.type) else tuple(map(str, value))
+
+
+def to_settings(config: Learning) -> dict[str, Any]:
     """The settings as JSON can hold them, without where they came from."""
     told = dataclasses.asdict(config) | {"resume_from": "", "config": ""}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}

@@ -1,58 +1,32 @@
 """The networks by name: what a job is worth being chosen next, and what a situation is worth."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
 from keras import layers, ops
 
 from envs.observation import JOB_FEATURES, POOL_FEATURES
-from envs.observation import JOB_NAMES as NAMES
 from envs.sim.observing import GREATEST
 from train.config import ARCHITECTURES
-
-SLOT, FITS = NAMES.index("slot"), NAMES.index("fits")
-"""The columns of `jobs` that are above 0 where the slot holds a job, and where that would start at once."""
-
-SITUATION = [NAMES.index(n) for n in ("wait", "demand", "availability", "fragmentation", "ways", "fits", "slot")]
-"""The columns of `jobs` that tell of the moment, not of the job."""
-
-TOKEN, HEADS = 32, 2
-"""Width of the tokens that attend to each other, and how many heads they have."""
-
-RESIDUAL = 3.0
-"""By how much a job's logit lies below that of one whose key is e times smaller, where a residual policy begins."""
-
+from train.design import (
+    FAR_BELOW,
+    FITS,
+    HEADS,
+    RESIDUAL,
+    SITUATION,
+    SLOT,
+    TOKEN,
+    WAIT,
+    Design,
+    Shape,
+    gpu_tokens,
+    stretching,
+)  # fmt: skip
 
 WORTH = "worth"
 """The name of the layer whose output is a job's logit."""
-
-WAIT = 4.0
-"""By how much the logit of waiting lies below that of the best job that fits, at first."""
-
-FAR_BELOW = -1e6
-"""Below every logit."""
-
-
-class Shape(NamedTuple):
-    """What an environment's observations and actions are like."""
-
-    window: int
-    cluster: int  # numbers of `cluster`
-    actions: int  # window, or one more where the agent may wait
-    pools: tuple[tuple[int, int], ...]  # where each pool's lookahead begins in `cluster`, and how many values it has
-
-
-class Design(NamedTuple):
-    """What the networks of a run are made from."""
-
-    shape: Shape
-    hidden: tuple[int, ...]
-    residual: bool
-    seed: int
-    scale: float = 1.0  # by what features that tell of a job, not of the moment, are stretched
-
 
 Inputs = tuple[Any, Any, Any]  # jobs (batch, window, features), cluster (batch, numbers), prior (batch, window)
 
@@ -72,7 +46,7 @@ def _inputs(shape: Shape) -> Inputs:
     )
 
 
-def _dense(width: int, seeds: Iterator[int], activation: str | None = "leaky_relu", scale: float = 2.0) -> layers.Dense:
+def dense(width: int, seeds: Iterator[int], activation: str | None = "leaky_relu", scale: float = 2.0) -> layers.Dense:
     """A layer whose first weights have the variance `scale` / inputs (He's for ReLU)."""
     kernel = keras.initializers.VarianceScaling(scale, "fan_in", "truncated_normal", seed=next(seeds))
     return layers.Dense(width, activation, kernel_initializer=kernel)
@@ -109,7 +83,7 @@ def _last(seeds: Iterator[int], width: int, design: Design | None = None) -> lay
     """
     if design is not None and design.residual:
         return _without_influence(width)
-    return _dense(width, seeds, None, 1.0 if design is None else 1e-4)
+    return dense(width, seeds, None, 1.0 if design is None else 1e-4)
 
 
 def _all_actions(design: Design, jobs: Any, logits: Any, wait: Any, prior: Any) -> Any:
@@ -136,8 +110,7 @@ def _stretched(jobs: Any, scale: float) -> Any:
     """Jobs' features, those that tell of the job, not of the moment, stretched around a half."""
     if scale == 1.0:
         return jobs
-    stretch, middle = np.full(len(NAMES), scale, np.float32), np.full(len(NAMES), 0.5, np.float32)
-    stretch[SITUATION], middle[SITUATION] = 1.0, 0.0
+    stretch, middle = stretching(scale)
     return (jobs - middle) * stretch
 
 
@@ -145,20 +118,20 @@ def _judging(design: Design, seeds: Iterator[int], policy: bool, mix: Callable[[
     """A network that judges every job by the same weights, after `mix` has let jobs and GPUs look at each other."""
     jobs, cluster, prior = inputs = _inputs(design.shape)
     shown = ops.cast(jobs[:, :, SLOT : SLOT + 1] > 0, "float32")
-    context = (_without_influence(design.hidden[0]) if policy else _dense(design.hidden[0], seeds, None))(cluster)
+    context = (_without_influence(design.hidden[0]) if policy else dense(design.hidden[0], seeds, None))(cluster)
     tokens = mix(_stretched(jobs, design.scale), cluster, shown)
     first = layers.Dense(design.hidden[0], kernel_initializer=_Earned(next(seeds))) if policy else None
-    tokens = ops.leaky_relu((first or _dense(design.hidden[0], seeds, None))(tokens) + context[:, None, :])
+    tokens = ops.leaky_relu((first or dense(design.hidden[0], seeds, None))(tokens) + context[:, None, :])
     for width in design.hidden[1:] if policy else ():  # one layer is enough where all jobs are pooled
-        tokens = _dense(width, seeds)(tokens)
+        tokens = dense(width, seeds)(tokens)
     around = ops.concatenate([_pooled(tokens, shown), ops.leaky_relu(context)], axis=-1)
     if not policy:
-        return keras.Model(inputs, _last(seeds, 1)(_dense(32, seeds)(around))[:, 0])
+        return keras.Model(inputs, _last(seeds, 1)(dense(32, seeds)(around))[:, 0])
     last = _last(seeds, 1, design)
     last.name = WORTH
     logits = last(tokens)[:, :, 0]
     waits = design.shape.actions > design.shape.window
-    wait = _last(seeds, 1, design)(_dense(16, seeds)(around)) if waits else None
+    wait = _last(seeds, 1, design)(dense(16, seeds)(around)) if waits else None
     return keras.Model(inputs, _all_actions(design, jobs, logits, wait, prior))
 
 
@@ -171,7 +144,7 @@ def _attn(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
     """Jobs attend to jobs: scaled dot products, empty slots left out."""
 
     def _mix(jobs: Any, _cluster: Any, shown: Any) -> Any:
-        tokens = _dense(TOKEN, seeds)(jobs)
+        tokens = dense(TOKEN, seeds)(jobs)
         seen = ops.cast(ops.transpose(shown, (0, 2, 1)), "bool")  # (batch, 1, window): who may be looked at
         mixed = _attention(seeds)(tokens, tokens, attention_mask=seen)
         return ops.concatenate([jobs, tokens + mixed], axis=-1)
@@ -181,15 +154,15 @@ def _attn(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
 
 def _cross_attn(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
     """Jobs attend to GPUs: a token for each lookahead value, with where it stands and the features of its pool."""
-    places, starts = _gpu_tokens(design.shape)
+    places, starts = gpu_tokens(design.shape)
 
     def _mix(jobs: Any, cluster: Any, _shown: Any) -> Any:
         values = ops.take(cluster, places[:, 0].astype(int), axis=1)[:, :, None]
         pools = ops.take(cluster, (starts[:, None] + np.arange(len(POOL_FEATURES))).ravel(), axis=1)
         pools = ops.reshape(pools, (-1, len(places), len(POOL_FEATURES)))
         where = ops.zeros_like(values) + places[None, :, 1:].astype(np.float32)
-        gpus = _dense(TOKEN, seeds)(ops.concatenate([values, where, pools], axis=-1))
-        tokens = _dense(TOKEN, seeds)(jobs)
+        gpus = dense(TOKEN, seeds)(ops.concatenate([values, where, pools], axis=-1))
+        tokens = dense(TOKEN, seeds)(jobs)
         return ops.concatenate([jobs, tokens + _attention(seeds)(tokens, gpus)], axis=-1)
 
     return _judging(design, seeds, policy, _mix)
@@ -214,22 +187,12 @@ def _attention(seeds: Iterator[int]) -> layers.MultiHeadAttention:
     return layers.MultiHeadAttention(HEADS, TOKEN // HEADS, kernel_initializer=_Unlike(seeds))
 
 
-def _gpu_tokens(shape: Shape) -> tuple[np.ndarray, np.ndarray]:
-    """Of each lookahead value: place in `cluster`, share of its pool's values, pool; and where that pool begins."""
-    rows, starts = [], []
-    for pool, (at, count) in enumerate(shape.pools):
-        for i in range(count):
-            rows.append((at + i, (i + 1) / count, (pool + 0.5) / len(shape.pools)))
-            starts.append(pool * len(POOL_FEATURES))
-    return np.array(rows), np.array(starts)
-
-
 def _mlp(design: Design, seeds: Iterator[int], policy: bool) -> keras.Model:
     """A flat network over the whole window, to compare with; it has to learn each slot by itself."""
     jobs, cluster, prior = inputs = _inputs(design.shape)
     x = ops.concatenate([layers.Flatten()(jobs), cluster], axis=-1)
     for width in (4 * design.hidden[0], 2 * design.hidden[0]):
-        x = _dense(width, seeds)(x)
+        x = dense(width, seeds)(x)
     if not policy:
         return keras.Model(inputs, _last(seeds, 1)(x)[:, 0])
     logits = _last(seeds, design.shape.window, design)(x)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from envs.episode import Episode
-from envs.stage import Listed
+from envs.many import ManyEnvs
 from envs.vector import SchedulingVectorEnv
-from train.buffer import STEPS, Buffer, pack
+from train.buffer import Buffer
+from train.packing import STEPS, pack
 
 
 class Episodes(NamedTuple):
@@ -21,16 +21,14 @@ class Episodes(NamedTuple):
     decisions: np.ndarray  # (episodes,)
 
 
-def packed(
-    env: SchedulingVectorEnv, seen: dict[str, np.ndarray], who: np.ndarray | slice = slice(None)
-) -> dict[str, np.ndarray]:
+def packed(env: ManyEnvs, seen: dict[str, np.ndarray], who: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
     """Observations of some environments as they are kept, with the order of the prior policy beside them."""
     if not isinstance(who, slice) and len(who) == env.num_envs:
         who = slice(None)
-    prior = env.prior if env.options.prior else env.prior[:, :0]
+    choices, around = env.parts(seen)
     return {
-        "jobs": pack(seen["jobs"][who]), "cluster": pack(seen["cluster"][who]), "mask": seen["mask"][who].copy(),
-        "prior": pack(prior[who]),
+        "choices": pack(choices[who]), "around": pack(around[who]), "mask": seen["mask"][who].copy(),
+        "prior": pack(env.prior[who] if env.tells_prior else env.prior[who, :0]),
     }  # fmt: skip
 
 
@@ -41,8 +39,8 @@ Tick = Callable[[int], None]
 """Told how many episodes have ended."""
 
 
-Ended = Callable[[int, Episode], None]
-"""Told which episode has ended, and what it is like then."""
+Ended = Callable[[int, int], None]
+"""Told which episode has ended, and in which environment."""
 
 
 class _Players:
@@ -51,9 +49,9 @@ class _Players:
     Where the windows are listed, the episodes are the list's, one after the other.
     """
 
-    def __init__(self, env: SchedulingVectorEnv, seeds: Sequence[int], ended: Ended) -> None:
+    def __init__(self, env: ManyEnvs, seeds: Sequence[int], ended: Ended) -> None:
         self.env, self.seeds, self.ended = env, seeds, ended
-        self.listed = isinstance(env.source, Listed)
+        self.listed = env.is_listed
         self.path = np.arange(env.num_envs)  # which episode each environment plays
         self.path[len(seeds) :] = -1
         self.next = min(env.num_envs, len(seeds))
@@ -78,7 +76,7 @@ class _Players:
         mask = np.zeros(self.env.num_envs, bool)
         for e in over:
             if self.path[e] >= 0:
-                self.ended(int(self.path[e]), self.env.episodes[e])
+                self.ended(int(self.path[e]), int(e))
                 self.ends[int(self.path[e])] = (
                     float(info["gain"][e]), float(info["score"][e]), float(info["baseline_score"][e]),
                     float(self.earned[e]), int(info["decisions"][e]),
@@ -100,13 +98,13 @@ class _Players:
 
 
 def play(
-    env: SchedulingVectorEnv,
+    env: ManyEnvs,
     seeds: Sequence[int],
     decide: Decide,
     keep: bool = False,
     most: int = 0,
     tick: Tick = lambda _done: None,
-    ended: Ended = lambda _path, _episode: None,
+    ended: Ended = lambda _path, _env: None,
 ) -> tuple[Episodes, Buffer | None, np.ndarray]:
     """Play an episode for each seed, or `most` decisions if that is above 0.
 

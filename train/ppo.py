@@ -7,13 +7,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from envs.observation import JOB_FEATURES
 from envs.sim.observing import GREATEST
-from train.buffer import STEPS, Batch
-from train.networks import RESIDUAL, WORTH, Design, build
-
-MASKED = -1e9
-"""The logit of an action that cannot be taken; its probability is 0 in single precision, exactly."""
+from train.buffer import SEEN, Batch
+from train.config import Learning
+from train.design import MASKED, RESIDUAL, Design
+from train.networks import WORTH
+from train.packing import STEPS
 
 BIGGEST = 20.0
 """Where the logarithm of a probability ratio is cut before it is raised to e, so that no ratio is infinite."""
@@ -71,6 +70,11 @@ class Rules(NamedTuple):
     normalize_values: bool
 
 
+def rules_of(config: Learning) -> Rules:
+    """The rules that settings tell."""
+    return Rules(**{name: getattr(config, name) for name in Rules._fields})
+
+
 class Scale:
     """Running mean and variance of what is learned to be predicted (Chan et al.: batches are merged exactly)."""
 
@@ -109,9 +113,9 @@ class Told(NamedTuple):
 class Learner:
     """The networks of a run, with their optimisers."""
 
-    def __init__(self, architecture: str, design: Design, rules: Rules) -> None:
+    def __init__(self, networks: tuple[keras.Model, keras.Model], design: Design, rules: Rules) -> None:
         self.rules, self.design = rules, design
-        self.policy, self.value = build(architecture, design)
+        self.policy, self.value = networks
         self.pi_optimizer, self.vf_optimizer = keras.optimizers.Adam(), keras.optimizers.Adam()
         self.pi_optimizer.build(self.policy.trainable_variables)
         self.vf_optimizer.build(self.value.trainable_variables)
@@ -120,7 +124,8 @@ class Learner:
 
     @cached_property
     def _act(self) -> Any:
-        actions, number = tf.TensorSpec([None, self.design.shape.actions], tf.float32), tf.TensorSpec([], tf.float32)
+        actions = tf.TensorSpec([None, self.design.shape.actions or None], tf.float32)
+        number = tf.TensorSpec([], tf.float32)
         return self._compiled(self._act_plain, actions, number)
 
     @cached_property
@@ -143,9 +148,10 @@ class Learner:
     @cached_property
     def _learn_keys(self) -> Any:
         window = self.design.shape.window
-        jobs = tf.TensorSpec([None, window, len(JOB_FEATURES)], tf.uint16)
+        jobs = tf.TensorSpec([None, window, self.design.shape.features], tf.uint16)
         keys = tf.TensorSpec([None, window], tf.uint16)
-        return tf.function(self._learn_keys_plain, [jobs, keys]).get_concrete_function()
+        prior = tf.TensorSpec([None, window if self.design.residual else 0], tf.uint16)
+        return tf.function(self._learn_keys_plain, [jobs, keys, prior]).get_concrete_function()
 
     @cached_property
     def _apply(self) -> Any:
@@ -155,9 +161,9 @@ class Learner:
         """A function of packed observations, compiled once for batches of any size, when it is first asked for."""
         shape = self.design.shape
         seen = (
-            tf.TensorSpec([None, shape.window, len(JOB_FEATURES)], tf.uint16),
+            tf.TensorSpec([None, shape.window or None, shape.features], tf.uint16),
             tf.TensorSpec([None, shape.cluster], tf.uint16),
-            tf.TensorSpec([None, shape.actions], tf.int8),
+            tf.TensorSpec([None, shape.actions or None], tf.int8),
             tf.TensorSpec([None, shape.window if self.design.residual else 0], tf.uint16),
         )
         return tf.function(function, [*seen, *more]).get_concrete_function()
@@ -210,7 +216,7 @@ class Learner:
             told, moved = [], False
             parts = np.array_split(rng.permutation(count), max(1, -(-count // rules.minibatch)))
             for number, part in enumerate(parts):
-                seen = {name: getattr(batch, name)[part] for name in ("jobs", "cluster", "mask", "prior")}
+                seen = {name: getattr(batch, name)[part] for name in SEEN}
                 numbers = self._gather(
                     *_tensors(seen, batch.action[part], batch.logp[part], advantage[part], target[part], eps)
                 )  # fmt: skip
@@ -240,48 +246,52 @@ class Learner:
         self.pi_optimizer.learning_rate.assign(rate)
         return float(self._imitate(*_tensors(seen, action)))
 
-    def expect(self, keys: np.ndarray) -> None:
-        """Begin to learn keys, packed, from their mean: a bias of dozens would take an optimiser thousands of steps."""
-        mean = float(keys.mean(dtype=float)) * GREATEST / STEPS
+    def expect(self, keys: np.ndarray, prior: np.ndarray) -> None:
+        """Begin to learn keys, packed, from their mean: a bias of dozens would take an optimiser thousands of steps.
+
+        `prior` are the keys of the policy that is corrected, if there is one.
+        """
+        mean = float(keys.mean(dtype=float) - (prior.mean(dtype=float) if len(prior) else 0.0)) * GREATEST / STEPS
         self.policy.get_layer(WORTH).bias.assign([-RESIDUAL * mean])
 
-    def learn_keys(self, jobs: np.ndarray, keys: np.ndarray, rate: float) -> float:
-        """One step towards a teacher's keys (batch, window) of jobs (batch, window, features), both packed.
+    def learn_keys(self, jobs: np.ndarray, keys: np.ndarray, prior: np.ndarray, rate: float) -> float:
+        """One step towards a teacher's keys (batch, window) of jobs (batch, window, features), all packed.
 
-        A job's logit becomes -RESIDUAL times the expected logarithm of its key. Returns the mean squared error of those
+        `prior` (batch, window) are the keys of the policy that is corrected, (batch, 0) where there is none. A job's
+        logit becomes -RESIDUAL times the expected logarithm of its key. Returns the mean squared error of those
         logarithms before the step.
         """
         self.pi_optimizer.learning_rate.assign(rate)
-        return float(self._learn_keys(tf.convert_to_tensor(jobs), tf.convert_to_tensor(keys)))
+        return float(self._learn_keys(*(tf.convert_to_tensor(x) for x in (jobs, keys, prior))))
 
-    def _inputs(self, jobs: Any, cluster: Any, prior: Any) -> tuple[Any, Any, Any]:
+    def _inputs(self, choices: Any, around: Any, prior: Any) -> tuple[Any, Any, Any]:
         """Unpack observations; where no residual is used, the prior is zeros."""
-        unpacked = [tf.cast(x, tf.float32) * (1.0 / STEPS) for x in (jobs, cluster, prior)]
+        unpacked = [tf.cast(x, tf.float32) * (1.0 / STEPS) for x in (choices, around, prior)]
         if not self.design.residual:
-            unpacked[2] = tf.zeros((tf.shape(jobs)[0], self.design.shape.window))
+            unpacked[2] = tf.zeros(tf.shape(choices)[:2])
         return unpacked[0], unpacked[1], unpacked[2]
 
-    def _act_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any, noise: Any, exploration: Any) -> Any:
-        logp = log_probabilities(self.policy(self._inputs(jobs, cluster, prior)), mask, exploration)
+    def _act_plain(self, choices: Any, around: Any, mask: Any, prior: Any, noise: Any, exploration: Any) -> Any:
+        logp = log_probabilities(self.policy(self._inputs(choices, around, prior)), mask, exploration)
         return tf.argmax(logp + noise, axis=-1, output_type=tf.int32)  # the greatest of ln p + noise: drawn by p
 
     def _assess_plain(
-        self, jobs: Any, cluster: Any, mask: Any, prior: Any, action: Any, exploration: Any
+        self, choices: Any, around: Any, mask: Any, prior: Any, action: Any, exploration: Any
     ) -> tuple[Any, Any]:
-        inputs = self._inputs(jobs, cluster, prior)
+        inputs = self._inputs(choices, around, prior)
         logp = log_probabilities(self.policy(inputs), mask, exploration)
         return tf.gather(logp, action, axis=1, batch_dims=1), self.value(inputs)
 
-    def _best_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any) -> Any:
-        logits = self.policy(self._inputs(jobs, cluster, prior))
+    def _best_plain(self, choices: Any, around: Any, mask: Any, prior: Any) -> Any:
+        logits = self.policy(self._inputs(choices, around, prior))
         return tf.argmax(tf.where(tf.cast(mask, tf.bool), logits, MASKED), axis=-1, output_type=tf.int32)
 
     def _gather_plain(
-        self, jobs: Any, cluster: Any, mask: Any, prior: Any, action: Any, logp_old: Any, advantage: Any, target: Any,
+        self, choices: Any, around: Any, mask: Any, prior: Any, action: Any, logp_old: Any, advantage: Any, target: Any,
         exploration: Any,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Add a minibatch's gradients to those kept; returns policy loss, value loss, entropy, KL, share clipped."""
-        inputs = self._inputs(jobs, cluster, prior)
+        inputs = self._inputs(choices, around, prior)
         with tf.GradientTape() as tape:
             logp_all = log_probabilities(self.policy(inputs), mask, exploration)
             logp = tf.gather(logp_all, action, axis=1, batch_dims=1)
@@ -311,8 +321,8 @@ class Learner:
         for kept in self._sums:
             kept.assign(tf.zeros_like(kept))
 
-    def _imitate_plain(self, jobs: Any, cluster: Any, mask: Any, prior: Any, action: Any) -> Any:
-        inputs = self._inputs(jobs, cluster, prior)
+    def _imitate_plain(self, choices: Any, around: Any, mask: Any, prior: Any, action: Any) -> Any:
+        inputs = self._inputs(choices, around, prior)
         with tf.GradientTape() as tape:
             logp = log_probabilities(self.policy(inputs), mask, tf.constant(0.0))
             loss = -tf.reduce_mean(tf.gather(logp, action, axis=1, batch_dims=1))
@@ -320,12 +330,12 @@ class Learner:
         self.pi_optimizer.apply(tape.gradient(loss, variables), self.policy.trainable_variables)
         return loss
 
-    def _learn_keys_plain(self, jobs: Any, keys: Any) -> Any:
-        seen, told = (tf.cast(x, tf.float32) * (1.0 / STEPS) for x in (jobs, keys))
+    def _learn_keys_plain(self, jobs: Any, keys: Any, prior: Any) -> Any:
         shape = self.design.shape
-        nothing = tf.zeros((tf.shape(jobs)[0], shape.cluster)), tf.zeros((tf.shape(jobs)[0], shape.window))
+        told = tf.cast(keys, tf.float32) * (1.0 / STEPS)
+        inputs = self._inputs(jobs, tf.zeros((tf.shape(jobs)[0], shape.cluster)), prior)
         with tf.GradientTape() as tape:
-            expected = -self.policy((seen, *nothing))[:, : shape.window] / RESIDUAL
+            expected = -self.policy(inputs)[:, : shape.window] / RESIDUAL
             loss = tf.reduce_mean(tf.square(told * GREATEST - expected))
         variables = [v.value for v in self.policy.trainable_variables]
         gradients = [
@@ -337,4 +347,4 @@ class Learner:
 
 def _tensors(seen: dict[str, np.ndarray], *more: Any) -> tuple[Any, ...]:
     """Packed observations, then whatever else, as TensorFlow takes them."""
-    return tuple(tf.convert_to_tensor(x) for x in (*(seen[n] for n in ("jobs", "cluster", "mask", "prior")), *more))
+    return tuple(tf.convert_to_tensor(x) for x in (*(seen[n] for n in SEEN), *more))

@@ -2,13 +2,13 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from berth.commandline import writable_folder
 from berth.console import tell
 from berth.errors import ConfigError
 from train.checkpoint import LAST, Checkpoint, find, load
-from train.config import CHANGEABLE, Config, from_settings
+from train.config import CHANGEABLE, Learning, from_settings
 
 STATE: dict[str, Any] = {
     "epoch": int, "interacts": int, "seconds": float | int, "waited": int, "begun": bool, "best": dict | None,
@@ -16,7 +16,10 @@ STATE: dict[str, Any] = {
 """What a checkpoint tells besides arrays, if a run can be gone on with from it."""
 
 
-def resumed(config: Config, flags: dict[str, Any]) -> tuple[Config, Checkpoint]:
+C = TypeVar("C", bound=Learning)
+
+
+def resumed(config: C, flags: dict[str, Any]) -> tuple[C, Checkpoint]:
     """The settings of the run to go on with, and where it stopped; raises ConfigError for other settings."""
     checkpoint = load(find(config.resume_from, "--resume_from"))
     where = str(checkpoint.path)
@@ -25,9 +28,9 @@ def resumed(config: Config, flags: dict[str, Any]) -> tuple[Config, Checkpoint]:
     for name, kind in STATE.items():
         if not isinstance(checkpoint.told.get(name), kind):
             raise ConfigError(f"{where}: {name} is {checkpoint.told.get(name)!r}: a damaged checkpoint, want another")
-    before = Config(**from_settings(checkpoint.told["settings"], where))
-    if before.cluster != config.cluster:
-        raise ConfigError(f"{where}: a run on {before.cluster}; this program trains on {config.cluster}")
+    before = type(config)(**from_settings(type(config), checkpoint.told["settings"], where))
+    if before.subject != config.subject:
+        raise ConfigError(f"{where}: a run on {before.subject}; this program trains on {config.subject}")
     for name in flags:
         mine, its = (_meant(one, name) for one in (config, before))
         if name not in (*CHANGEABLE, "resume_from") and mine != its:
@@ -41,7 +44,7 @@ def resumed(config: Config, flags: dict[str, Any]) -> tuple[Config, Checkpoint]:
     return again, checkpoint
 
 
-def _meant(config: Config, name: str) -> Any:
+def _meant(config: Learning, name: str) -> Any:
     """What a setting comes to, where it has a default or another name."""
     if name in ("policy_arch", "attn"):
         return config.architecture

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from envs.many import ManyEnvs
 from envs.stage import split_borders
 from envs.vector import SchedulingVectorEnv
 from traces.sketch import sketch
 from train.buffer import Batch
 from train.config import Config
-from train.networks import Shape
+from train.design import Shape
 from train.playing import Episodes, Tick, follow, packed, play
 from train.ppo import Learner
 
@@ -40,7 +41,7 @@ def split_sketch(env: SchedulingVectorEnv) -> np.ndarray:
 
 
 def collect(
-    env: SchedulingVectorEnv,
+    env: ManyEnvs,
     learner: Learner,
     seeds: Sequence[int],
     rng: np.random.Generator,
@@ -61,9 +62,7 @@ def collect(
     return buffer.finish(logp, value, last, gamma, lam), episodes
 
 
-def judge(
-    env: SchedulingVectorEnv, learner: Learner, seeds: Sequence[int], tick: Tick = lambda _done: None
-) -> Episodes:
+def judge(env: ManyEnvs, learner: Learner, seeds: Sequence[int], tick: Tick = lambda _done: None) -> Episodes:
     """Play episodes with the most likely actions."""
     return play(env, seeds, learner.best, tick=tick)[0]
 
@@ -74,5 +73,5 @@ def imitation(
     """Packed observations of episodes that the prior policy plays, and its actions."""
     _, buffer, _ = play(env, seeds, follow(env), keep=True, tick=tick)
     assert buffer is not None
-    kept = {name: buffer.column(name) for name in ("jobs", "cluster", "mask", "prior", "action")}
+    kept = {name: buffer.column(name) for name in ("choices", "around", "mask", "prior", "action")}
     return kept if with_prior else kept | {"prior": kept["prior"][:, :0]}

@@ -1,30 +1,24 @@
-"""A training run, from its settings to its report."""
+"""A run that learns to choose jobs from a cluster's queue."""
 
-import dataclasses
-import json
-import sys
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from berth.commandline import written_whole
 from berth.console import show_rows, tell
-from berth.errors import ConfigError, SimulationError
+from berth.errors import ConfigError
 from berth.streams import stream
 from envs.reward import find_score
-from train.checkpoint import BEST, LAST, SEEN, Checkpoint, find, load, put_weights, save, weights_of
-from train.config import Config, read_config, to_settings
-from train.quiet import load_tensorflow
-from train.resume import make_room, resumed
-from train.schedules import exploration_at, rate_at
+from train.config import Config, read_config
+from train.imitation import imitate_actions, learn_keys
+from train.resume import resumed
+from train.training import Training, start_from
 
 if TYPE_CHECKING:
+    from envs.vector import SchedulingVectorEnv
+    from train.design import Shape
     from train.ppo import Learner
 
-ROUND = 1024
-"""Decisions that an environment takes at least where an epoch is so many decisions, not so many episodes."""
+__all__ = ["Run", "main", "make_learner", "start_from"]
 
 
 def main(cluster: str) -> None:
@@ -37,169 +31,66 @@ def main(cluster: str) -> None:
         Run(config, config.folder).go()
 
 
-class Run:
-    """A run: what it has learned, and how far it is."""
+class Run(Training):
+    """A run on a cluster's queue."""
 
-    def __init__(self, config: Config, folder: Path, checkpoint: Checkpoint | None = None) -> None:
-        load_tensorflow(config.seed)
-        from train.logger import EpochLogger
-        from train.rollouts import make_env, shape_of, split_sketch
-        from train.screen import Screen
+    config: Config
+    env: "SchedulingVectorEnv"
 
-        self.config, self.folder = config, folder
-        self.epoch, self.interacts, self.seconds = 0, 0, 0.0
-        self.waited = 0  # looks at the validation windows without improvement
-        self.begun = False  # whether it has been looked at before the first epoch
-        self.best: tuple[dict[str, np.ndarray], dict[str, Any]] | None = None
-        episodes = config.trajs
-        if config.rollout_steps:  # few enough environments that episodes come to their ends
-            episodes = min(config.num_envs, max(1, config.rollout_steps // ROUND))
-        self.env = make_env(config, "train", episodes, config.residual)
-        self.val_env = make_env(config, "validation", config.val_windows, config.residual)
-        splits = (("train", self.env), ("validation", self.val_env))
-        self.seen = {f"{SEEN}_{split}": split_sketch(env) for split, env in splits}
-        self.learner = make_learner(config, shape_of(self.env))
-        if checkpoint is not None:
-            self._restore(checkpoint)
-        elif config.pre_trained:
-            start_from(self.learner, load(find(config.trained_model, "--trained_model")))
-        make_room(folder, checkpoint is not None)
-        if self.best is not None:
-            save(folder / BEST, *self.best)
-        self.logger = EpochLogger(folder, to_settings(config), self.epoch)
-        self.screen = Screen(config, self.epoch)
-        self._state = self._snapshot()
+    def make_env(self, split: str, episodes: int) -> "SchedulingVectorEnv":
+        """Environments of a split; where a policy is corrected, its order is told beside what is seen."""
+        from train.rollouts import make_env
 
-    @property
-    def best_gain(self) -> float:
-        """The highest gain on the validation windows so far."""
-        return -np.inf if self.best is None else float(self.best[1]["val_gain"])
+        return make_env(self.config, split, episodes, self.config.residual)
 
-    def go(self) -> None:
-        """Reset, collect, update, log; until the epochs are over, or nothing improves."""
-        for note in self.env.source.notes:
-            tell(note)
-        tell(f"{self.folder}: {self.learner.policy.count_params():,} weights in the policy")
-        try:
-            with self.screen:
-                if not self.begun:
-                    self._begin()
-                while not self._is_over():
-                    self.one_epoch()
-        except KeyboardInterrupt:
-            save(self.folder / LAST, *self._state)
-            epoch = self._state[1]["epoch"]
-            tell(f"stopped; {LAST} is as of epoch {epoch}. To go on: --resume_from {self.folder}")
-            sys.exit(130)
-        save(self.folder / LAST, *self._state)
-        self._report()
+    def sketch(self, env: Any) -> np.ndarray:
+        """A few bits by which the jobs of a split are known again."""
+        from train.rollouts import split_sketch
 
-    def _is_over(self) -> bool:
+        return split_sketch(env)
+
+    def shape_of(self, env: Any) -> "Shape":
+        """What the networks need to know of a cluster."""
+        from train.rollouts import shape_of
+
+        return shape_of(env)
+
+    def make_learner(self, shape: "Shape") -> "Learner":
+        """The networks that the settings ask for."""
+        return make_learner(self.config, shape)
+
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of the trace."""
+        return self.env.source.notes
+
+    def prepare(self) -> None:
+        """Imitate, if asked for."""
         c = self.config
-        enough = 0 < c.total_timesteps <= self.interacts
-        return self.epoch >= c.epochs or enough or 0 < c.early_stopping_patience <= self.waited
+        if c.clone and c.clone_loss == "log_key":
+            learn_keys(c, self.env, self.learner, self.screen)
+        elif c.clone:
+            imitate_actions(c, self.learner, self.screen)
 
-    def _begin(self) -> None:
-        """Leave a first checkpoint; imitate, if asked for; see what the policy is worth before it learns."""
-        save(self.folder / LAST, *self._state)
-        if self.config.clone:
-            self._clone()
-        self._look({})
-        self.begun = True
-        self._state = self._snapshot()
-        save(self.folder / LAST, *self._state)
-
-    def one_epoch(self) -> None:
-        """Collect decisions, learn from them, look at the validation windows, and write it all down."""
-        from train.rollouts import collect
-
-        c, epoch, begin = self.config, self.epoch, time.perf_counter()
-        exploration = exploration_at(*c.exploration, epoch)
-        pi_lr, vf_lr = (rate_at(c.lr_schedule, r, epoch, c.lr_decay_epochs, c.lr_warmup_steps) for r in c.rates)
-        count = c.rollout_steps or c.trajs
-        seeds = stream(c.seed, f"windows {epoch}").integers(2**31, size=count).tolist()
-        self.screen.collecting(epoch, c.trajs)
-        batch, episodes = collect(
-            self.env, self.learner, seeds, stream(c.seed, f"actions {epoch}"), exploration, c.gamma, c.lam,
-            c.rollout_steps, self.screen.tick,
+    def test(self) -> dict[str, Any] | None:
+        """Play test windows with the best policy, and with heuristics; print what came of it."""
+        c = self.config
+        if not c.report_windows:
+            return None
+        with self.screen:
+            table = self._play_test()
+        mine, trace = table["agent"], self.env.source.stage.workload.trace.name
+        tell(
+            f"REPORT  gain {mine['gain']:+.4f} ± {mine['half_interval']:.4f} over {c.sched_algo} ({c.discipline}) "
+            f"on {c.report_windows} windows of the test split of {trace}"
+        )
+        name = find_score(c.score_type)
+        show_rows(
+            f"{name} on the same windows, by the same rules ({c.runtime_info} run times)",
+            ("who decides", f"mean {name}", "gain over the baseline", "± (95 %)"),
+            [(who, f"{row['score']:,.2f}", f"{row['gain']:+.4f}", f"{row['half_interval']:.4f}")
+             for who, row in table.items()],
         )  # fmt: skip
-        collected = time.perf_counter()
-        self.screen.updating()
-        told = self.learner.update(batch, stream(c.seed, f"minibatches {epoch}"), pi_lr, vf_lr, exploration)
-        updated = time.perf_counter()
-        if not np.isfinite([told.loss_pi, told.loss_v, told.entropy, told.grad_norm]).all():
-            raise SimulationError(
-                f"epoch {epoch + 1}: the losses are no numbers any more; {LAST} is from before. Lower --lr?"
-            )
-        self.epoch, self.interacts = epoch + 1, self.interacts + len(batch.action)
-        log = self.logger
-        log.store(Epoch=self.epoch)
-        log.store_episodes(episodes)
-        log.store_many("VVals", batch.value)
-        log.store(
-            TotalEnvInteracts=self.interacts, LossPi=told.loss_pi, LossV=told.loss_v, DeltaLossPi=told.delta_loss_pi,
-            DeltaLossV=told.delta_loss_v, Entropy=told.entropy, KL=told.kl, ClipFrac=told.clip_frac,
-            StopIter=told.stop_iter, GradNorm=told.grad_norm, ExplainedVariance=told.explained, LearningRate=pi_lr,
-            ValueLearningRate=vf_lr, Exploration=exploration, CollectTime=collected - begin,
-            UpdateTime=updated - collected,
-        )  # fmt: skip
-        looked: dict[str, float] = dict.fromkeys(("ValGain", "ValScore", "ValBaseline"), float("nan"))
-        if self.epoch % c.val_every == 0:
-            self._look(looked)
-        self.seconds += time.perf_counter() - begin
-        log.store(**looked, Time=self.seconds)
-        self._state = self._snapshot()
-        self.screen.epoch(log.dump())
-        if self.epoch % c.save_freq == 0:
-            save(self.folder / LAST, *self._state)
-
-    def _look(self, looked: dict[str, float]) -> None:
-        """Play the validation windows; keep the policy if it is the best so far."""
-        from train.rollouts import judge
-
-        self.screen.judging(self.config.val_windows)
-        seeds = stream(0, "validation windows").integers(2**31, size=self.config.val_windows).tolist()
-        episodes = judge(self.val_env, self.learner, seeds, self.screen.tick)
-        gain = float(episodes.gain.mean())
-        looked |= {
-            "ValGain": gain, "ValScore": float(episodes.agent.mean()), "ValBaseline": float(episodes.baseline.mean()),
-        }  # fmt: skip
-        self.waited = 0 if gain > self.best_gain + self.config.early_stopping_threshold else self.waited + 1
-        if gain > self.best_gain:
-            arrays = dict(self.seen)
-            for name, variables in (("pi", self.learner.policy.variables), ("vf", self.learner.value.variables)):
-                arrays |= {key: array.copy() for key, array in weights_of(variables, name).items()}
-            self.best = arrays, self._about() | {"val_gain": gain, "val_epoch": self.epoch}
-            save(self.folder / BEST, *self.best)
-
-    def _report(self) -> None:
-        """Play test windows with the best policy, once, and with heuristics; print and keep what came of it."""
-        if self.epoch % self.config.val_every:  # not a part of the run: it may be gone on with from before
-            with self.screen:
-                self._look({})
-        best = load(self.folder / BEST)
-        start_from(self.learner, best)
-        c, gain, epoch = self.config, best.told["val_gain"], best.told["val_epoch"]
-        outcome: dict[str, Any] = {"VAL": {"gain": gain, "epoch": epoch, "windows": c.val_windows}}
-        tell(f"VAL     gain {gain:+.4f} on {c.val_windows} windows of the validation split (the best: epoch {epoch})")
-        if c.report_windows:
-            with self.screen:
-                outcome["REPORT"] = table = self._play_test()
-            mine, trace = table["agent"], self.env.source.stage.workload.trace.name
-            tell(
-                f"REPORT  gain {mine['gain']:+.4f} ± {mine['half_interval']:.4f} over {c.sched_algo} ({c.discipline}) "
-                f"on {c.report_windows} windows of the test split of {trace}"
-            )
-            name = find_score(c.score_type)
-            show_rows(
-                f"{name} on the same windows, by the same rules ({c.runtime_info} run times)",
-                ("who decides", f"mean {name}", "gain over the baseline", "± (95 %)"),
-                [(who, f"{row['score']:,.2f}", f"{row['gain']:+.4f}", f"{row['half_interval']:.4f}")
-                 for who, row in table.items()],
-            )  # fmt: skip
-        with written_whole(self.folder / "report.json") as begun:
-            begun.write_text(json.dumps(outcome, indent=1) + "\n")
-        tell(f"{self.folder}: {BEST}, {LAST}, progress.txt, curve.csv, report.json, config.json, TensorBoard's events")
+        return table
 
     def _play_test(self) -> dict[str, dict[str, float]]:
         """How the agent and heuristics do on the test windows."""
@@ -225,115 +116,13 @@ class Run:
             }
         return table
 
-    def _clone(self) -> None:
-        """Learn to take the actions of a policy, or to expect its keys."""
-        c = self.config
-        if c.clone_loss == "log_key":
-            self._learn_keys()
-            return
-        from train.rollouts import imitation, make_env
 
-        episodes = c.clone_trajs or c.trajs
-        self.screen.collecting(-1, episodes)
-        env = make_env(c, "train", episodes, c.clone)
-        seeds = stream(c.seed, "windows to clone").integers(2**31, size=episodes).tolist()
-        decisions = imitation(env, seeds, bool(c.residual), self.screen.tick)
-        rng = stream(c.seed, "minibatches to clone")
-        loss = float("nan")
-        for _ in range(c.clone_epochs):
-            count = len(decisions["action"])
-            parts = np.array_split(rng.permutation(count), max(1, count // c.minibatch))
-            losses = []
-            for part in parts:
-                seen = {name: column[part] for name, column in decisions.items() if name != "action"}
-                losses.append(self.learner.imitate(seen, decisions["action"][part], c.clone_lr))
-            loss = float(np.mean(losses))
-        count = len(decisions["action"])
-        tell(f"imitated {c.clone}: {count:,} decisions, taken with probability {np.exp(-loss):.3f} (geometric mean)")
-
-    def _learn_keys(self) -> None:
-        """Learn what a teacher's keys are, job by job, from what is known when a job arrives.
-
-        Nobody plays meanwhile: where a teacher who knows run times decides, whoever still waits is long, and waiting
-        would be learned as the sign of it.
-        """
-        from envs.stage import split_borders
-        from train.buffer import pack
-        from train.lessons import lessons
-
-        c, source = self.config, self.env.source
-        options = dataclasses.replace(self.env.options, prior=c.clone)
-        low, high = split_borders(source.stage.roster["submit"], c.train_share, c.validation_share)["train"]
-        rows, keys = (pack(column) for column in lessons(source.stage, low, high, options))
-        groups = max(1, c.minibatch // c.window)
-        rng, steps = stream(c.seed, "jobs to learn keys from"), c.clone_epochs * -(-len(keys) // (groups * c.window))
-        self.screen.collecting(-1, c.clone_epochs)
-        self.learner.expect(keys)
-        losses: list[float] = []
-        order = rng.permutation(len(keys))
-        for step in range(steps):
-            if len(order) < groups * c.window:
-                order = np.concatenate((order, rng.permutation(len(keys))))
-                self.screen.tick(step * c.clone_epochs // steps)
-            part, order = order[: groups * c.window], order[groups * c.window :]
-            rate = 0.5 * c.clone_lr * (1.0 + np.cos(np.pi * step / steps))
-            losses.append(self.learner.learn_keys(
-                rows[part].reshape(groups, c.window, -1), keys[part].reshape(groups, c.window), rate
-            ))  # fmt: skip
-        late = float(np.mean(losses[-max(1, steps // c.clone_epochs) :]))
-        tell(f"learned the keys of {c.clone}: {len(keys):,} jobs, mean squared error of their logarithms {late:.3f}")
-
-    def _about(self) -> dict[str, Any]:
-        scale = self.learner.scale
-        return {"settings": to_settings(self.config), "scale": [scale.mean, scale.variance, scale.count]}
-
-    def _snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """All that a run is gone on from: weights, optimisers, normalisation, counters; random streams have names."""
-        arrays = dict(self.seen)
-        for name, variables in _parts(self.learner).items():
-            arrays |= {key: array.copy() for key, array in weights_of(variables, name).items()}
-        if self.best is not None:
-            arrays |= {f"best_{name}": array for name, array in self.best[0].items()}
-        told = {
-            "epoch": self.epoch, "interacts": self.interacts, "seconds": self.seconds, "waited": self.waited,
-            "begun": self.begun, "best": None if self.best is None else self.best[1],
-        }  # fmt: skip
-        return arrays, self._about() | told
-
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        for name, variables in _parts(self.learner).items():
-            put_weights(variables, checkpoint, name)
-        told = checkpoint.told
-        self.learner.set_scale(told["scale"])
-        self.epoch, self.interacts, self.seconds = told["epoch"], told["interacts"], told["seconds"]
-        self.waited, self.begun = told["waited"], told["begun"]
-        if told["best"] is not None:
-            best = {n.removeprefix("best_"): a for n, a in checkpoint.arrays.items() if n.startswith("best_")}
-            self.best = best, told["best"]
-
-
-def _parts(learner: "Learner") -> dict[str, list[Any]]:
-    """All variables that change in a run, by name."""
-    return {
-        "pi": learner.policy.variables, "vf": learner.value.variables, "pi_optimizer": learner.pi_optimizer.variables,
-        "vf_optimizer": learner.vf_optimizer.variables,
-    }  # fmt: skip
-
-
-def make_learner(config: Config, shape: Any) -> "Learner":
+def make_learner(config: Config, shape: "Shape") -> "Learner":
     """The networks that settings ask for."""
-    from train.networks import Design
-    from train.ppo import Learner, Rules
+    from train.design import Design
+    from train.networks import build
+    from train.ppo import Learner, rules_of
 
-    rules = Rules(**{name: getattr(config, name) for name in Rules._fields})
     hidden = tuple(int(width) for width in config.hidden)
     design = Design(shape, hidden, bool(config.residual), config.seed, config.input_scale)
-    return Learner(config.architecture, design, rules)
-
-
-def start_from(learner: "Learner", checkpoint: Checkpoint) -> None:
-    """Give networks the weights of a checkpoint; one that ships has none for the value function, which stays."""
-    put_weights(learner.policy.variables, checkpoint, "pi")
-    if any(name.startswith("vf_") for name in checkpoint.arrays):
-        put_weights(learner.value.variables, checkpoint, "vf")
-    learner.set_scale(checkpoint.told["scale"])
+    return Learner(build(config.architecture, design), design, rules_of(config))

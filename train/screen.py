@@ -5,13 +5,13 @@ from types import TracebackType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from berth.console import console
-from train.config import Config
+from train.config import Learning
 
 
 class Screen:
     """A bar for all epochs and one for the work at hand, and a line for every epoch."""
 
-    def __init__(self, config: Config, done: int) -> None:
+    def __init__(self, config: Learning, done: int) -> None:
         self._epochs = config.epochs
         self._bars = Progress(
             TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn(),

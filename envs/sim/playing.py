@@ -20,14 +20,14 @@ from numba.extending import intrinsic
 from berth.compiled import inlined, njit
 from envs.sim.cards import CARD, EPISODE, KEY, KIND, LOOK
 from envs.sim.choosing import move_on, next_event, take, to_decision
-from envs.sim.line import first_choosable
+from envs.sim.line import first_choosable, sort_lines
 from envs.sim.observing import fill_window, write_mask, write_prior, write_rows
 from envs.sim.outlook import look_at_pools
 from envs.sim.reckoning import close_account, note_baseline
 from envs.sim.state import END, JOB, LINK, NODE, PLACE, POOL, QUEUE, SIM, SIZE
 
-BASELINE, BEGIN, STEP = range(3)
-"""What `play` can do: play the baseline to the end, go to the first decision, take an action."""
+BASELINE, BEGIN, STEP, VIEW = range(4)
+"""What `play` can do: play the baseline to the end, go to the first decision, take an action, see what is laid out."""
 
 STUCK = -1
 """What `play` returns where jobs wait, none can be chosen and nothing will happen, or a placement failed; else 0."""
@@ -99,7 +99,10 @@ def play(
         elif chosen < 0:
             found = next_event(sim, jobs, ends) <= episode[0].horizon
     while found:
-        if chosen >= 0:
+        if what == VIEW:  # nobody moves: all has happened already
+            if episode[0].changes:
+                sort_lines(sim, jobs, links, pools, episode, cards, keys, looks, line, line_kinds, arrived)
+        elif chosen >= 0:
             take(
                 sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
                 lengths, trial, mix, tally, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base, by_end,
@@ -127,7 +130,7 @@ def play(
         return 0
     if episode[0].left > 0 and not found:
         sim[0].now = episode[0].horizon
-    if what == BEGIN:
+    if what in (BEGIN, VIEW):
         episode[0].truncated = episode[0].left > 0 and not found
     else:
         _close(sim, jobs, episode, base, found)

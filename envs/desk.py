@@ -1,0 +1,241 @@
+"""Decisions for a Snapshot, by the compiled code that the environments play with."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocation.orders import FGD
+from allocation.placers import MILP, most_nodes
+from allocation.tiers import fewest_nodes
+from berth.compiled import records
+from berth.errors import ConfigError, SnapshotError
+from envs.episode import SET_UP, Episode
+from envs.observation import JOB_NAMES
+from envs.options import Options
+from envs.sim.cards import LEVELS
+from envs.sim.cluster import Nodes, Pool
+from envs.sim.history import TOLD_OF
+from envs.sim.members import ROSTER
+from envs.sim.playing import STEP, VIEW
+from envs.sim.scale import LONGEST
+from envs.sim.setting import ENDED, set_up
+from envs.sim.state import END, PLACE, SIZE
+from envs.sim.world import make_world
+from envs.snapshot import HOLDING, Snapshot
+from envs.stage import Stage
+from envs.workload import Workload, can_fit
+from traces.trace import Trace
+
+PREDICTED = JOB_NAMES.index("predicted") - JOB_NAMES.index("by_user")
+"""The column of `history` that tells the predicted run time."""
+
+HOUR = 3600.0
+"""How long a running job is taken to run, in seconds, where nobody tells anything."""
+
+
+class Start(NamedTuple):
+    """A job that starts now."""
+
+    row: int  # of the Snapshot's queue
+    nodes: tuple[tuple[int, int], ...]  # (node, GPUs), nodes by their rows in the Snapshot
+
+
+class Outcome(NamedTuple):
+    """What comes of a decision."""
+
+    starts: tuple[Start, ...]
+    holds: int  # the row of a job that was chosen, does not fit and holds its pool; -1 where there is none
+
+
+def refuse_unknowable(options: Options) -> None:
+    """Raise ConfigError for options whose observations or rules rest on more than a Snapshot tells."""
+    placer = options.placement.placer.code
+    if placer in (MILP, FGD):
+        raise ConfigError(
+            f"allocation {options.placement.name} rests on jobs that a snapshot does not have; want another placer"
+        )
+    if options.policy.draw is not None:
+        raise ConfigError(
+            f"sched_algo {options.sched_algo} draws its keys for a whole trace; want a policy with a formula"
+        )
+    if options.prior and options.prior_knows:
+        raise ConfigError(f"prior {options.prior} knows run times, which nobody does of jobs that wait; want another")
+
+
+def arranged(view: Snapshot) -> tuple[Nodes, np.ndarray]:
+    """The nodes of a Snapshot, pool by pool, and where each of them stands in it."""
+    order = np.argsort(view.node_pool, kind="stable")
+    pools = int(view.node_pool.max()) + 1
+    first = np.concatenate(([0], np.cumsum(np.bincount(view.node_pool, minlength=pools)))).astype(np.int32)
+    gpus = np.bincount(view.node_pool, view.capacity, minlength=pools).astype(np.int64)
+    return Nodes(view.capacity[order].astype(np.int32), first, gpus), order
+
+
+class Desk(Episode):
+    """Looks at one Snapshot after the other of a cluster, and tells what an action would start.
+
+    `look` lays a Snapshot out as an episode has it, so that `observation` and `prior` are what an environment would
+    show; `take` plays an action on it.
+    """
+
+    def __init__(self, options: Options, nodes: Nodes) -> None:
+        refuse_unknowable(options)
+        self.nodes = nodes
+        self._sizes = np.concatenate(([0], np.cumsum(nodes.pool_gpus)))  # where each pool's sizes begin
+        super().__init__(options, _stage(options, nodes, self._sizes))
+        roster = self.stage.roster
+        self._possible = can_fit(nodes, roster["pool"], roster["gpus"], options.placement.placer.code)
+        self._needs_places = self.now["backfill"] or options.lookahead_mode in ("per_gpu", "sorted")
+        self._size("base", np.zeros(1))
+        self._size("by_end", np.zeros(2, np.int32))
+
+    def look(self, view: Snapshot, nodes: np.ndarray, anew: bool = False) -> bool:
+        """Lay a Snapshot out and see it; tells whether something can be chosen.
+
+        `nodes` says where each node stands in the Snapshot (`arranged`). `anew` asks jobs that hold a pool again, as an
+        environment does when something has happened in the pool.
+        """
+        if self._needs_places and view.place_at is None:
+            raise SnapshotError("running.nodes: nothing; want the nodes of every running job, which this policy needs")
+        self._view, self._order = view, nodes
+        self._rows = self._shown(view)
+        self._lay_out_rows(view)
+        a = self.arrays
+        a["free"][:] = view.free[nodes]
+        a["sim"]["now"] = a["episode"]["horizon"] = view.now
+        a["queues"]["touched"] = anew
+        self.play(VIEW)
+        return not self.now["truncated"]
+
+    def started(self) -> tuple[Start, ...]:
+        """The jobs that have started since the Snapshot was laid out, in the order of the queue."""
+        a, ran = self.arrays, len(self._view.running_job)
+        found = []
+        for i in np.flatnonzero(a["jobs"]["start"][ran : ran + len(self._rows)] >= 0):
+            row = a["jobs"][ran + i]
+            places = a["places"][row["place_at"] : row["place_at"] + row["place_count"]]
+            shares = zip(self._order[places["node"]].tolist(), places["gpus"].tolist(), strict=True)
+            found.append(Start(int(self._rows[i]), tuple(shares)))
+        return tuple(found)
+
+    def take(self, action: int) -> Outcome:
+        """Take an action that the mask allows: a slot, or the last one of `fit`, to wait."""
+        slots, ran = self.window_jobs(), len(self._view.running_job)
+        chosen = int(slots[action]) if action < len(slots) else -1
+        self.play(STEP, action)
+        starts = self.started()
+        row = int(self._rows[chosen - ran]) if chosen >= 0 else -1
+        held = chosen >= 0 and self.arrays["jobs"]["start"][chosen] < 0
+        first = tuple(one for one in starts if one.row == row)
+        return Outcome(first + tuple(one for one in starts if one.row != row), row if held else -1)
+
+    def window_rows(self) -> np.ndarray:
+        """The jobs in the window, slot by slot, by their rows in the Snapshot's queue."""
+        return self._rows[self.window_jobs() - len(self._view.running_job)]
+
+    def _shown(self, view: Snapshot) -> np.ndarray:
+        """The rows of the jobs that wait and could ever start, in the order of their arrival."""
+        can = view.gpus <= self.nodes.pool_gpus[view.pool]
+        if view.state is not None:
+            can &= view.state <= HOLDING
+        rows = np.flatnonzero(can)
+        rows = rows[self._possible[self._size_of(view.pool[rows], view.gpus[rows])]]
+        return rows[np.argsort(view.submit[rows], kind="stable")]
+
+    def _size_of(self, pool: np.ndarray, gpus: np.ndarray) -> np.ndarray:
+        """The size classes of jobs; one that has more GPUs than its pool counts as if it had them all."""
+        return self._sizes[pool] + np.minimum(gpus, self.nodes.pool_gpus[pool]) - 1
+
+    def _lay_out_rows(self, view: Snapshot) -> None:
+        """Lay out the running jobs, those that wait, and one that comes later, as no episode is without."""
+        rows, ran = self._rows, len(view.running_job)
+        count = ran + len(rows) + 1
+        roster = self._roster(view, count)
+        history = np.zeros((count, TOLD_OF), np.float32)
+        if view.history is not None:
+            history[ran:-1] = view.history[rows]
+        self._hold(count, int(roster["most"].sum()), 0)
+        self._size("jobs", self._buffers["jobs"][:count])
+        if len(self.arrays["ends"]) < count:
+            self._size("ends", records(2 * count, END))
+            self._size("later", np.zeros(2 * count))
+        places = records(0 if view.place_node is None else len(view.place_node), PLACE)
+        if view.place_node is not None:
+            stands = np.empty(len(self._order), np.int32)
+            stands[self._order] = np.arange(len(self._order))
+            places["node"], places["gpus"] = stands[view.place_node], view.place_gpus
+        set_up(
+            roster, np.full((count, LEVELS), -1, np.int32), places, _NO_GROUPS, _NONE_ENDED, history, self._local,
+            np.arange(count, dtype=np.int32), 1, 1, False, *(self.arrays[name] for name in SET_UP),
+        )  # fmt: skip
+        guess = view.running_end - view.running_start if view.running_guess is None else view.running_guess
+        self.arrays["cards"]["guess"][:ran] = np.where(np.isnan(guess), HOUR, guess)
+
+    def _roster(self, view: Snapshot, count: int) -> np.ndarray:
+        """The jobs as the roster of a trace would have them."""
+        rows, ran = self._rows, len(view.running_job)
+        roster = records(count, ROSTER)
+        roster["submit"][:ran], roster["submit"][ran:-1], roster["submit"][-1] = (
+            view.running_start, view.submit[rows], view.now + 1.0,
+        )  # fmt: skip
+        roster["estimate"] = np.nan
+        if self.options.runtime_info != "hidden":
+            roster["estimate"][:ran] = view.running_end - view.running_start
+            roster["estimate"][ran:-1] = self._known(view, rows)
+        roster["run_time"], roster["held"], roster["start"], roster["end"] = 1.0, -1.0, np.inf, np.inf
+        roster["start"][:ran] = view.running_start
+        if view.state is not None:
+            roster["held"][ran:-1][view.state[rows] == HOLDING] = 0.0
+        pool = np.concatenate((view.running_pool, view.pool[rows], [0])).astype(np.int32)
+        gpus = np.concatenate((view.running_gpus, view.gpus[rows], [1])).astype(np.int32)
+        size = self._size_of(pool, gpus)
+        roster["pool"], roster["gpus"], roster["size_class"] = pool, gpus, size
+        roster["fewest"], roster["most"] = self.stage.roster["fewest"][size], self.stage.roster["most"][size]
+        if view.place_at is not None:
+            roster["place_at"][:ran] = view.place_at[:-1]
+            roster["place_count"][:ran] = roster["most"][:ran] = np.diff(view.place_at)
+        return roster
+
+    def _known(self, view: Snapshot, rows: np.ndarray) -> np.ndarray:
+        """Run times as the policy needs them; one that goes by predictions takes those of the histories, if it must."""
+        run_time = view.run_time[rows]
+        if self.options.runtime_info == "predicted" and view.history is not None:
+            told = view.history[rows, PREDICTED].astype(float)
+            return np.where(np.isnan(run_time), np.expm1(told * np.log1p(LONGEST)), run_time)
+        if np.isnan(run_time).any():
+            raise SnapshotError("queued.run_time: null; want seconds, as far as they are known: this policy needs them")
+        return run_time
+
+
+def _stage(options: Options, nodes: Nodes, sizes: np.ndarray) -> Stage:
+    """A stage with one job of every size that there can be, which never plays."""
+    pools, count = len(nodes.pool_gpus), int(sizes[-1])
+    pool = np.repeat(np.arange(pools, dtype=np.int32), nodes.pool_gpus)
+    gpus = (np.arange(count) - sizes[pool] + 1).astype(np.int32)
+    zeros, code, tiers = np.zeros(count), options.placement.placer.code, options.placement.highest_tier
+    one = slice(0, 1)
+    world = make_world(
+        nodes, pool[one], zeros[one], zeros[one] + 1.0, gpus[one], zeros[one], np.empty((1, 0), np.int32), False, code,
+        tiers, options.workload_seed,
+    )  # fmt: skip
+    world.queues["size_low"], world.queues["size_high"] = sizes[:-1], sizes[1:]
+    roster = records(count, ROSTER)
+    roster["pool"], roster["gpus"], roster["size_class"] = pool, gpus, np.arange(count)
+    for p in range(pools):
+        here = slice(sizes[p], sizes[p + 1])
+        capacity = nodes.capacity[nodes.first[p] : nodes.first[p + 1]]
+        roster["fewest"][here] = fewest_nodes(capacity, gpus[here])
+        roster["most"][here] = most_nodes(code, tiers, capacity, gpus[here], roster["fewest"][here])
+    names = np.arange(count).astype(object)
+    trace = Trace("sizes", "sizes", names, zeros, zeros + 1.0, gpus)
+    layout = tuple(Pool(str(p), ((1, int(gpus)),)) for p, gpus in enumerate(nodes.pool_gpus))
+    workload = Workload("", "", trace, layout, pool, nodes, 0.0)
+    nothing = np.zeros(0, np.int64)
+    world = world._replace(sizes=records(count, SIZE))
+    return Stage(
+        workload, world, roster, np.empty((count, 0), np.int32), _NO_GROUPS, _NONE_ENDED, 1, nothing, nothing,
+        np.zeros((0, TOLD_OF), np.float32),
+    )  # fmt: skip
+
+
+_NO_GROUPS, _NONE_ENDED = np.zeros(1, np.int64), records(0, ENDED)
