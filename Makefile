@@ -42,9 +42,12 @@ bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/environments.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/hosts.py
+	$(BIN)/python benchmarks/serving.py
 
 results: setup   ## the long experiments: learned policies against heuristics (goes on where it stopped); samples; placers
 	$(BIN)/python benchmarks/headline.py
+	$(BIN)/python benchmarks/hosts_study.py
 	$(BIN)/python benchmarks/calibrate.py --seeds 40
 	$(BIN)/python benchmarks/allocation_study.py
 

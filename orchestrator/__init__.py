@@ -1,0 +1,1 @@
+"""Acting: policies put to work on clusters."""

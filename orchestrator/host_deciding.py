@@ -1,0 +1,100 @@
+"""Who names hosts: exported policies, for the first queued job of a Snapshot that fits anywhere."""
+
+from typing import Any
+
+import numpy as np
+
+from berth.errors import SnapshotError
+from envs.snapshot import HOLDING, UP, Snapshot
+from envs.wire import VERSION
+from train.forward import Exported
+from train.host_forward import HostPolicy
+
+
+class HostDecider:
+    """Names the host that a job starts on."""
+
+    kind = "host"
+
+    def __init__(self, policy: HostPolicy) -> None:
+        self.policy, self.name = policy, policy.name
+
+    @property
+    def wants(self) -> dict[str, Any]:
+        """What a Snapshot must tell, and the largest job that the policy can tell from others."""
+        return {
+            "cores": True,
+            "memory": True,
+            "most_cores": self.policy.most_cores,
+            "most_memory": self.policy.most_memory,
+        }
+
+    def decide(self, view: Snapshot, scores: bool = False) -> dict[str, Any]:
+        """The first queued job, by submission, that some host has room for, and the host; or why there is none."""
+        hosts, free = _hosts(view)
+        wanted = _wanted(view)
+        waits = np.ones(len(view.job), bool) if view.state is None else view.state <= HOLDING
+        for row in np.lexsort((np.arange(len(view.job)), view.submit)):
+            if not waits[row]:
+                continue
+            able = (free >= wanted[row]).all(axis=1)
+            if able.any():
+                return self._named(view, int(row), hosts, free, wanted[row], able, scores)
+        why = "no job that waits fits now" if waits.any() else "no job waits"
+        return {"version": VERSION, "job": None, "host": None, "why": why}
+
+    def choose(
+        self, hosts: np.ndarray, free: np.ndarray, wanted: np.ndarray, able: np.ndarray
+    ) -> tuple[int, np.ndarray]:
+        """The likeliest of the hosts that have room, and all logits; hosts, free (hosts, 2) and wanted (2,)."""
+        seen, job = self.policy.state_of(hosts, free, float(wanted[0]), float(wanted[1]))
+        logits = self.policy.logits(seen, job)
+        return int(np.where(able, logits, -np.inf).argmax()), logits
+
+    def _named(
+        self, view: Snapshot, row: int, hosts: np.ndarray, free: np.ndarray, wanted: np.ndarray, able: np.ndarray,
+        scores: bool,
+    ) -> dict[str, Any]:  # fmt: skip
+        chosen, logits = self.choose(hosts, free, wanted, able)
+        names = np.arange(len(hosts)) if view.node_name is None else view.node_name
+        answer: dict[str, Any] = {"version": VERSION, "job": _plain(view.job[row]), "host": _plain(names[chosen])}
+        if scores:
+            answer["scores"] = [[_plain(names[h]), float(logits[h])] for h in np.flatnonzero(able)]
+        return answer
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _hosts(view: Snapshot) -> tuple[np.ndarray, np.ndarray]:
+    """What hosts have (hosts, 2), cores and memory, and what of it is free; nothing where they are not up."""
+    columns = {
+        "cores": view.node_cores, "free_cores": view.node_free_cores, "memory": view.node_memory,
+        "free_memory": view.node_free_memory,
+    }  # fmt: skip
+    for name, column in columns.items():
+        if column is None:
+            raise SnapshotError(f"nodes.{name}: nothing; want it: the policy names hosts by cores and memory")
+    cores, free_cores, memory, free_memory = (np.asarray(column, float) for column in columns.values())
+    hosts, free = np.stack((cores, memory), axis=1), np.stack((free_cores, free_memory), axis=1)
+    if (hosts <= 0).any() or (free > hosts).any():
+        row = int(np.argmax(((hosts <= 0) | (free > hosts)).any(axis=1)))
+        had = f"{free_cores[row]:g} of {cores[row]:g} cores and {free_memory[row]:g} of {memory[row]:g} MB free"
+        raise SnapshotError(f"nodes[{row}]: {had}; want more than 0 of each, and no more free than there is")
+    if view.node_state is not None:
+        free = np.where((view.node_state == UP)[:, None], free, -1.0)
+    return hosts, free
+
+
+def _wanted(view: Snapshot) -> np.ndarray:
+    """What queued jobs ask for (queued, 2): cores and memory."""
+    if view.cores is None or view.memory is None:
+        name = "cores" if view.cores is None else "memory"
+        raise SnapshotError(f"queued.{name}: nothing; want it: the policy names hosts by cores and memory")
+    return np.stack((view.cores, view.memory), axis=1).astype(float)
+
+
+def of_hosts(exported: Exported) -> HostDecider:
+    """Who names hosts by an exported policy."""
+    return HostDecider(HostPolicy(exported))
