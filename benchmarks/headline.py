@@ -38,7 +38,7 @@ SEEDS_BASELINES = ("fcfs strict", "fcfs reserve", "sjf strict", "sjf reserve")
 SHARED = "--warm_rule sjf@easy --val_windows 64 --report_windows 0 --window 64 --trajs 48 --minibatch 256 --lr 1e-4"
 RULES = {
     "hidden": f"{SHARED} --action_mode fit --runtime_info predicted --sched_algo sjf --hidden 64,32,16 --epochs 3 "
-    "--clone saf@oracle --clone_loss log_key --clone_epochs 150 --clone_lr 1e-2",
+    "--clone saf@oracle --clone_loss log_key --clone_epochs 20 --clone_lr 5e-3",
     "oracle": f"{SHARED} --action_mode easy --sched_algo smith --residual smith --epochs 3",
 }
 """How policies are trained, by what they know; all for the bounded slowdown, and judged by the wait as well."""
@@ -92,18 +92,19 @@ class Experiment(NamedTuple):
         own = ["--exp_name", self.name, "--seed", str(seed), *self.trace]
         return [f"train/{self.cluster}_train.py", *shlex.split(RULES[self.info]), *own]
 
-    def evaluation(self, score: str, seeds: int, windows: int) -> list[str]:
-        """The command that judges the runs by a score."""
+    def evaluation(self, seeds: int, windows: int) -> list[str]:
+        """The command that judges the runs, by all scores."""
         runs = ",".join(f"data/logs/{self.name}/{self.name}_s{seed}" for seed in range(seeds))
         return [
-            f"eval/{self.cluster}_eval.py", "--rlmodel", runs, "--runtime_info", self.info, "--job_score_type", score,
-            "--iter", str(windows), "--sched_algo", RIVALS[self.info], "--no_replay", "--no_bound", "--no_report",
-            "--split", "test", "--out", str(self.folder(score)), *self.trace,
+            f"eval/{self.cluster}_eval.py", "--rlmodel", runs, "--runtime_info", self.info, "--iter", str(windows),
+            "--sched_algo", RIVALS[self.info], "--no_replay", "--no_bound", "--no_report", "--no_job_files",
+            "--split", "test", "--out", str(self.folder), *self.trace,
         ]  # fmt: skip
 
-    def folder(self, score: str) -> Path:
+    @property
+    def folder(self) -> Path:
         """Where an evaluation is written."""
-        return Path("data/headline") / f"{self.name}_{score}"
+        return Path("data/headline") / self.name
 
 
 def experiments(only: str = "", data: str = "") -> list[Experiment]:
@@ -129,9 +130,7 @@ def trainings(config: Config) -> Iterator[tuple[str, list[str], Path]]:
 def evaluations(config: Config) -> Iterator[tuple[str, list[str], Path]]:
     """The same for evaluations."""
     for one in experiments(config.only, config.data) if config.judge else ():
-        for score in SCORES:
-            done = one.folder(score) / "results.json"
-            yield f"{one.name} by {score}", one.evaluation(score, config.seeds, config.windows), done
+        yield f"{one.name} judged", one.evaluation(config.seeds, config.windows), one.folder / "results.json"
 
 
 def work_off(tasks: Sequence[tuple[str, list[str], Path]], processes: int) -> None:
@@ -178,7 +177,7 @@ def summarize(one: Experiment, score: str, told: dict[str, Any]) -> dict[str, An
         "data": one.data, "cluster": one.cluster, "info": one.info, "score": score, "trace": told["data"]["trace"],
         "windows": len(mine), "groups": len(np.unique(groups)), "jobs": told["data"]["jobs"],
         "mean": float(mine.mean()), "training": shlex.join(["python", *one.training(0)]), "command": told["command"],
-        "rival": _against(told["rival"]),
+        "rival": _against(told["rivals"][score]),
         "hindsight": _against(min(fair, key=lambda name: float(rows[name].mean()))),
         "seeds_baselines": [_against(n if n in rows else f"{n}{known}") for n in SEEDS_BASELINES],
     }  # fmt: skip
@@ -208,11 +207,11 @@ def main() -> None:
     work_off(list(evaluations(config)), config.processes)
     rows = {row["name"]: row for row in json.loads(NUMBERS.read_text())} if NUMBERS.is_file() else {}
     for one in experiments():
-        for score in SCORES:
-            done = ROOT / one.folder(score) / "results.json"
-            if done.is_file():
-                name = f"{one.name} by {score}"
-                rows[name] = {"name": name} | summarize(one, score, json.loads(done.read_text()))
+        done = ROOT / one.folder / "results.json"
+        told = json.loads(done.read_text()) if done.is_file() else {}
+        for score in SCORES if told else ():
+            name = f"{one.name} by {score}"
+            rows[name] = {"name": name} | summarize(one, score, told)
     with written_whole(NUMBERS) as begun:
         begun.write_text(json.dumps(list(rows.values()), indent=1) + "\n")
     write_page(list(rows.values()))

@@ -24,7 +24,7 @@ from envs.sim.priorities import GIVEN
 from envs.sim.rankset import words_for
 from envs.sim.seen import whole_snapshot
 from envs.sim.setting import set_up
-from envs.sim.state import HISTORY, JOB, LINK, PLACE
+from envs.sim.state import JOB, LINK, MEMORY, PLACE
 from envs.sim.world import World
 from envs.snapshot import Snapshot
 from envs.stage import Stage
@@ -154,7 +154,7 @@ class Episode:
             self.first = first
             if options.warm_start:
                 self._chosen = members(
-                    stage.roster, stage.every, stage.unended_at, stage.unended, first, options.seq_len
+                    stage.roster, stage.every, stage.unended_at, stage.unended, stage.since, first, options.seq_len
                 )
             else:
                 self._chosen = np.arange(first, first + options.seq_len, dtype=np.int32)
@@ -257,7 +257,7 @@ class Episode:
             self._size("similar", np.zeros((jobs + jobs // 2, LEVELS), np.int32))
             self._size("history", np.zeros((jobs + jobs // 2, TOLD_OF), np.float32))
         if len(self.arrays.get("recent", ())) < groups:
-            self._size("recent", np.zeros((groups, 1 + HISTORY)))
+            self._size("recent", np.zeros((groups, MEMORY)))
             self._size("told", np.zeros((groups, TOLD), np.float32))
 
     def _size(self, name: str, array: np.ndarray) -> None:

@@ -52,6 +52,9 @@ JOB_FEATURES = (
     Feature("spread", "standard deviation of the logarithms of these run times / 8"),
     Feature("seen", "how many these are / 10"),
     Feature("likeness", "who these are: 1 its user's, 2/3 its VC's, 1/3 of its size, 0 any"),
+    Feature("all_by_user", "typical run time (geometric mean, log scale) of all ended jobs of its user and size"),
+    Feature("all_by_vc", "the same of its virtual cluster and size"),
+    Feature("all_by_size", "the same of its size; wider groups stand for empty ones"),
     Feature("slot", "(number of its slot + 1) / window"),
 )  # fmt: skip
 """The columns of `jobs`."""

@@ -51,6 +51,7 @@ class Stage(NamedTuple):
     unended_at: np.ndarray  # setting.list_unended
     unended: np.ndarray
     history: np.ndarray  # (jobs, features) what ended jobs told of each when it arrived
+    since: int = 0  # the first job of the split: jobs before it may run when an episode begins, but none waits
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Stage":
         """The stage itself."""
@@ -123,7 +124,11 @@ def _by_end(groups: np.ndarray, roster: np.ndarray) -> tuple[np.ndarray, np.ndar
     job = job[np.lexsort((job, roster["end"][job], group))]
     ended = records(len(job), ENDED)
     ended["end"], ended["run_time"] = roster["end"][job], roster["run_time"][job]
-    return np.concatenate(([0], np.cumsum(np.bincount(group)))), ended
+    begin = np.concatenate(([0], np.cumsum(np.bincount(group))))
+    logs = np.cumsum(np.log1p(ended["run_time"]))
+    before = np.concatenate(([0.0], logs))[begin[:-1]]
+    ended["logs"] = logs - np.repeat(before, np.diff(begin))
+    return begin, ended
 
 
 class Windows:
@@ -156,6 +161,7 @@ class Windows:
                 f"{high - low:,} jobs" + (" in its slice" if high - low < there else "") + "; want a shorter episode "
                 "or a longer trace" + ("" if options.split == "all" else ", or split all")
             )
+        self.stage = self.stage._replace(since=low)
         self.first, self.last = low, high - options.seq_len
         self.notes = tuple(notes)
 

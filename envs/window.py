@@ -13,7 +13,7 @@ from envs.sim.cards import LEVELS, TOLD
 from envs.sim.members import members
 from envs.sim.setting import find_groups
 from envs.sim.simulator import Schedule, Simulation
-from envs.sim.state import HISTORY
+from envs.sim.state import MEMORY
 from envs.sim.warming import Past
 from envs.stage import Stage
 
@@ -53,7 +53,7 @@ class Window:
         s = self.stage
         if not self.warm:
             return np.arange(self.first, self.first + self.count, dtype=np.int32)
-        return members(s.roster, s.every, s.unended_at, s.unended, self.first, self.count)
+        return members(s.roster, s.every, s.unended_at, s.unended, s.since, self.first, self.count)
 
     @property
     def runs(self) -> np.ndarray:
@@ -70,7 +70,7 @@ def past_of(window: Window) -> Past:
     """What came before a window."""
     stage, chosen = window.stage, window.jobs
     similar = np.empty((len(chosen), LEVELS), np.int32)
-    recent, told = np.zeros((similar.size, 1 + HISTORY)), np.zeros((similar.size, TOLD), np.float32)
+    recent, told = np.zeros((similar.size, MEMORY)), np.zeros((similar.size, TOLD), np.float32)
     local = np.full(len(stage.ended_at) - 1, -1, np.int32)
     known = find_groups(
         stage.groups, stage.ended_at, stage.ended, local, chosen, window.warm, window.now, similar, recent, told

@@ -85,6 +85,7 @@ class Config:
     replay: bool = option(True, "play the whole split as well, not only windows of it")
     bound: bool = option(True, "find out how good any schedule could be")
     report: bool = option(True, "draw pictures, and write report.html")
+    job_files: bool = option(True, "write what became of every job (jobs.csv.gz, replay_jobs.csv.gz)")
     out: str = option("", "where results go; default: new_exp_figure/CLUSTER", metavar="DIR")
     shown: int = option(12, "contenders in the table on the screen and in the pictures; all are in the files")
 

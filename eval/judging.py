@@ -41,6 +41,7 @@ class Judged:
     groups: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)  # by -> group -> which jobs, all windows
     rival: int = -1  # the strongest heuristic, -1 where there is none to choose
     rival_by: str = ""  # on which windows it was the strongest
+    rivals: dict[str, str] = field(default_factory=dict)  # score -> the strongest heuristic by it
     against_rival: dict[str, Paired] = field(default_factory=dict)  # metric -> the models against the rival
     replay: dict[str, dict[str, float]] = field(default_factory=dict)  # contender -> metric -> of the whole split
     replay_bound: dict[str, float] = field(default_factory=dict)
@@ -243,6 +244,7 @@ def to_json(told: Judged, arena: Arena) -> dict[str, Any]:
         },
         "rival": names[told.rival] if told.rival >= 0 else None,
         "rival_by": told.rival_by,
+        "rivals": told.rivals,
         "against_rival": {
             name: {
                 metric: {key: float(column[i]) for key, column in paired._asdict().items()}

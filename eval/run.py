@@ -16,7 +16,7 @@ from berth.commandline import writable_folder
 from berth.console import tell
 from berth.errors import ConfigError
 from envs.options import Options
-from envs.reward import find_score
+from envs.reward import SCORES, find_score
 from eval.arena import Arena
 from eval.config import Config, find_models, read_config
 from eval.contenders import Contender, Model, heuristics
@@ -57,14 +57,16 @@ def evaluate(cluster: str, config: Config, words: list[str]) -> dict[str, Any]:
         played, replayed = games["windows"], games.get("the whole split", [])
         told = judge(arena, contenders, baseline, find_score(options.score_type), played, config.seed)
         if models:
-            add_rival(told, arena, *strongest(arena, practice, told, games.get(PRACTICE, [])), config.seed)
+            rivals = {s: strongest(arena, practice, told, games.get(PRACTICE, []), s) for s in SCORES}
+            told.rivals = {score: contenders[i].name for score, (i, _) in rivals.items()}
+            add_rival(told, arena, *rivals[told.score], config.seed)
         if replayed:
             add_replay(told, arena.whole(options.runtime_info), replayed, config.bound)
         if config.bound:
             add_bounds(told, arena.grounds(options.runtime_info))
         numbers = about(config, cluster, arena, words) | to_json(told, arena)
         drawing = [p.report(folder, numbers, told, arena, played, replayed, config.shown) for p in painters]
-        files = _write(folder, numbers, contenders, arena, played, replayed)
+        files = _write(folder, numbers, contenders, arena, played if config.job_files else [], replayed)
         for finish in drawing:
             files += finish()
     for name in FILES:  # of an earlier evaluation, which would look like parts of this one
@@ -136,18 +138,18 @@ def practice_arena(config: Config, arena: Arena) -> Arena | None:
 
 
 def strongest(
-    arena: Arena, practice: Arena | None, told: Judged, played: Sequence[Sequence[Played]]
+    arena: Arena, practice: Arena | None, told: Judged, played: Sequence[Sequence[Played]], score: str
 ) -> tuple[int, str]:
-    """The strongest heuristic that knows no more than the models, and on which windows that was found."""
-    values, where = told.values[told.score].mean(axis=1), "these windows"
+    """The strongest heuristic by a score that knows no more than the models, and on which windows that was found."""
+    values, where = told.values[score].mean(axis=1), "these windows"
     others = [i for i, one in enumerate(told.contenders) if one.kind == "heuristic"]
     if practice is not None:
         where, grounds = PRACTICE, practice.grounds(arena.options.runtime_info)
         for i, windows in zip(others, played, strict=True):
-            scores = [score_of(g, one, told.score) for g, one in zip(grounds, windows, strict=True)]
+            scores = [score_of(g, one, score) for g, one in zip(grounds, windows, strict=True)]
             values[i] = float(np.mean(scores))
     fair = [i for i in others if told.contenders[i].runtime_info in _fair(arena)] or [told.baseline]
-    sign = 1.0 if LESS_IS_BETTER[told.score] else -1.0
+    sign = 1.0 if LESS_IS_BETTER[score] else -1.0
     return min(fair, key=lambda i: sign * float(values[i])), where
 
 
@@ -216,13 +218,15 @@ def _write(
     played: Sequence[Sequence[Played]],
     replayed: Sequence[Sequence[Played]],
 ) -> list[Path]:
-    """Write the files of numbers."""
-    files = [folder / "results.json", folder / "results.csv", folder / "jobs.csv.gz"]
+    """Write the files of numbers; those of single jobs where windows are given."""
+    files = [folder / "results.json", folder / "results.csv"]
     write_json(numbers, files[0])
     write_csv(numbers, files[1])
     info = arena.options.runtime_info
-    write_jobs(files[2], contenders, arena.grounds(info), played, "")
-    if replayed:
+    if played:
+        files.append(folder / "jobs.csv.gz")
+        write_jobs(files[-1], contenders, arena.grounds(info), played, "")
+    if played and replayed:
         files.append(folder / "replay_jobs.csv.gz")
         write_jobs(files[-1], contenders, [arena.whole(info)], replayed, "all")
     return files

@@ -184,18 +184,27 @@ class Episode:
             ended,
         ]
         known = [[old.run_time for old in group[-10:]] for group in groups]
-        typical, last = [], []
+        typical, last, ever = [], [], []
         for level in range(3):
             wider = next((times for times in known[level:] if times), [HOUR])
-            typical.append(scaled(math.exp(sum(math.log(1 + t) for t in wider) / len(wider)) - 1))
+            typical.append(_geometric(wider))
             last.append(scaled(wider[-1]))
+            ever.append(
+                _geometric(next(([old.run_time for old in group] for group in groups[level:] if group), [HOUR]))
+            )
         most_like = next((level for level in range(4) if known[level]), 3)
         times = known[most_like] or [HOUR]
         logs = [math.log(1 + t) for t in times]
         mean = sum(logs) / len(logs)
         spread = math.sqrt(max(sum(x * x for x in logs) / len(logs) - mean * mean, 0.0))
         seen = len(known[most_like]) / 10
-        return [*typical, *last, scaled(sum(times) / len(times)), min(spread / 8, 1.0), seen, (3 - most_like) / 3]
+        told = [*typical, *last, scaled(sum(times) / len(times)), min(spread / 8, 1.0), seen, (3 - most_like) / 3]
+        return [*told, *ever]
+
+
+def _geometric(times: list[float]) -> float:
+    """Their geometric mean, on a log scale."""
+    return scaled(math.exp(sum(math.log(1 + t) for t in times) / len(times)) - 1)
 
 
 def scaled(seconds: float) -> float:

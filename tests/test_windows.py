@@ -15,7 +15,7 @@ from envs.policies import POLICIES
 from envs.sim.simulator import DISCIPLINES, Simulation
 from envs.stage import knowing, set_stage
 from envs.window import Window, past_of, simulate_window
-from eval.arena import Ground
+from eval.arena import Arena, Ground
 from eval.judging import score_of
 from eval.played import from_episode, from_schedule
 from tests.conftest import make_trace, make_workload
@@ -167,3 +167,23 @@ def test_a_backlog_is_scored_by_what_it_waits_in_the_window(workload, policy, mo
         episode.step(int(np.argmax(episode.arrays["mask"])))
         assert float(episode.now["reward"]) == 0.0
     assert from_episode(episode).start[window.scored].tolist() == [start[job] for job in scored]
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_nobody_waits_since_an_earlier_split(split):
+    """What a model may have learned from is not asked of it: jobs of earlier splits may run, but none waits."""
+    arena = Arena(Options(cluster="alibaba", split=split, warm_rule="sjf@easy", score_backlog=True), 12, 0)
+    stage, submit = arena.stage, arena.stage.roster["submit"]
+    before = {"train": 0, "validation": 0.6, "test": 0.8}[split]
+    assert stage.since == arena.low == pytest.approx(before * len(submit), rel=0.02)
+    dropped = 0
+    for window, _ in arena.grounds("oracle"):
+        there = window.jobs[: -window.count]
+        assert (there[window.waits] >= stage.since).all()
+        assert (window.jobs[window.scored] >= stage.since).all()
+        old = (submit < window.now) & (stage.roster["start"] >= window.now)
+        old[stage.since :] = False
+        dropped += old.sum()
+        runs = (stage.roster["start"] < window.now) & (stage.roster["end"] >= window.now)
+        np.testing.assert_array_equal(np.sort(there[window.runs]), np.flatnonzero(runs))
+    assert (dropped > 0) == (split != "train")  # there are such jobs, so the test can fail

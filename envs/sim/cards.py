@@ -104,5 +104,5 @@ LOOK = np.dtype([
 LEVELS = 4
 """How likely two jobs run equally long, by falling likeness: same user and GPUs, same VC and GPUs, same GPUs, any."""
 
-TOLD = 5
-"""What is kept of a group's ended jobs: how many, then four features."""
+TOLD = 6
+"""What is kept of a group's ended jobs: how many, then five features."""

@@ -61,25 +61,34 @@ def _room(found: np.ndarray, count: int) -> np.ndarray:
 
 @njit
 def members(
-    roster: np.ndarray, every: int, begin: np.ndarray, unended: np.ndarray, first: int, count: int
+    roster: np.ndarray, every: int, begin: np.ndarray, unended: np.ndarray, since: int, first: int, count: int
 ) -> np.ndarray:
-    """The jobs of an episode: those before `first` that run or wait when it arrives, then the window's."""
+    """The jobs of an episode: those before `first` that run or wait when it arrives, then the window's.
+
+    Of those that wait, only jobs from number `since` on are there: the others are of an earlier split, whose jobs may
+    have been learned from.
+    """
     now = roster[first].submit
     at = first // every
     found = np.empty(begin[at + 1] - begin[at] + first - at * every + count, np.int32)
     n = 0
     for i in range(begin[at], begin[at + 1]):
-        if roster[unended[i]].end >= now:
-            found[n] = unended[i]
-            n += 1
+        n = _add(roster, found, n, unended[i], since, now)
     for job in range(at * every, first):
-        if roster[job].end >= now:
-            found[n] = job
-            n += 1
+        n = _add(roster, found, n, job, since, now)
     for job in range(first, first + count):
         found[n] = job
         n += 1
     return found[:n]
+
+
+@njit
+def _add(roster: np.ndarray, found: np.ndarray, n: int, job: int, since: int, now: float) -> int:
+    """Put a job behind the `n` that were found, if it is there; returns how many there are then."""
+    if roster[job].end < now or (job < since and roster[job].start >= now):
+        return n
+    found[n] = job
+    return n + 1
 
 
 @njit

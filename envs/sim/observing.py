@@ -12,7 +12,7 @@ from envs.sim.scale import scaled
 BASELINE_ORDER, ARRIVAL_ORDER, MIX = range(3)
 """Which jobs the window shows; envs/observation.py gives the orders names."""
 
-JOB_FEATURES = 21
+JOB_FEATURES = 24
 """How many numbers the observation has for each job."""
 
 GREATEST = 45.0
@@ -238,7 +238,7 @@ def write_rows(
         rows[slot, 7] = kind.ways
         rows[slot, 8] = kind.fits
         rows[slot, 9] = card.pool
-        rows[slot, 20] = np.float32(slot + 1) * per_slot
+        rows[slot, JOB_FEATURES - 1] = np.float32(slot + 1) * per_slot
         rows[slot, 10 : 10 + TOLD_OF] = history[job]
     rows[shown : episode[0].written] = 0.0
     episode[0].written = shown

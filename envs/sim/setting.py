@@ -11,10 +11,10 @@ from envs.sim.history import TOLD_OF, write_history
 from envs.sim.line import join_line, sort_lines
 from envs.sim.moves import enqueue, notice
 from envs.sim.scale import MANY_GPUS
-from envs.sim.state import HISTORY, RECENT, predict, push_end
+from envs.sim.state import HISTORY, MEMORY, RECENT, predict, push_end
 
-ENDED = np.dtype([("end", "f8"), ("run_time", "f8")])
-"""The jobs of a group of similar ones, by their ends."""
+ENDED = np.dtype([("end", "f8"), ("run_time", "f8"), ("logs", "f8")])
+"""The jobs of a group of similar ones, by their ends; `logs` sums up ln(1 + run time) of it and all before it."""
 
 
 @njit
@@ -211,7 +211,7 @@ def find_groups(
                 continue
             if local[group] < 0:
                 local[group] = known
-                recent[known, 0] = 0.0
+                recent[known, 0] = recent[known, MEMORY - 1] = 0.0
                 if warm:
                     _recall(ended_at, ended, group, now, False, recent[known])
                 told[known, 0] = -1.0
@@ -233,7 +233,7 @@ def _recall(
     at_once: bool,
     memory: np.ndarray,
 ) -> None:
-    """Write what the predictor remembers of a group: how many ended before now, and the run times of the last.
+    """Write what the predictor remembers of a group: how many ended before now, and their run times.
 
     `at_once` counts those that end now, too.
     """
@@ -249,13 +249,14 @@ def _recall(
     memory[0] = count
     for i in range(max(0, count - HISTORY), count):
         memory[1 + i % HISTORY] = ended[start + i].run_time
+    memory[MEMORY - 1] = ended[low - 1].logs if count > 0 else 0.0
 
 
 @njit
 def predict_on_arrival(roster: np.ndarray, groups: np.ndarray, ended_at: np.ndarray, ended: np.ndarray) -> np.ndarray:
     """What the predictor expected of each job (jobs,) when it arrived, given when all of them ended."""
     found = np.empty(len(roster))
-    recent = np.zeros((groups.shape[1], 1 + HISTORY))
+    recent = np.zeros((groups.shape[1], MEMORY))
     mine = np.zeros((1, groups.shape[1]), np.int32)
     for job in range(len(roster)):
         for level in range(groups.shape[1]):
@@ -270,7 +271,7 @@ def predict_on_arrival(roster: np.ndarray, groups: np.ndarray, ended_at: np.ndar
 def histories_on_arrival(roster: np.ndarray, groups: np.ndarray, ended_at: np.ndarray, ended: np.ndarray) -> np.ndarray:
     """What ended jobs told of each job (jobs, TOLD_OF) when it arrived, given when all of them ended."""
     found = np.empty((len(roster), TOLD_OF), np.float32)
-    recent, told = np.zeros((groups.shape[1], 1 + HISTORY)), np.empty((groups.shape[1], TOLD), np.float32)
+    recent, told = np.zeros((groups.shape[1], MEMORY)), np.empty((groups.shape[1], TOLD), np.float32)
     mine = np.zeros((1, groups.shape[1]), np.int32)
     for job in range(len(roster)):
         for level in range(groups.shape[1]):

@@ -1,5 +1,7 @@
 """What the kernel works on: rows of named fields, one array for each kind of thing."""
 
+import math
+
 import numpy as np
 
 from allocation.placers import SHARE
@@ -105,6 +107,9 @@ RECENT = 1000
 HISTORY = 10
 """How many ended jobs of a kind the run-time predictor looks back on."""
 
+MEMORY = HISTORY + 2
+"""What is remembered of the ended jobs of a kind: how many, the last run times, and the sum of all ln(1 + run time)."""
+
 
 @njit
 def push_end(sim: np.ndarray, ends: np.ndarray, time: float, job: int) -> None:
@@ -166,7 +171,7 @@ def account(sim: np.ndarray, nodes: np.ndarray, capacity: np.ndarray, free: np.n
 def predict(similar: np.ndarray, recent: np.ndarray, job: int) -> float:
     """Expect a job to run as long as the last HISTORY ended jobs most like it did on average.
 
-    similar (jobs, levels): the groups of a job by falling likeness, or -1. recent (groups, 1 + HISTORY): how many have
+    similar (jobs, levels): the groups of a job by falling likeness, or -1. recent (groups, MEMORY): how many have
     ended, then their run times. Takes the first level that has seen an end; 3,600 s while nothing at all has ended.
     """
     for level in range(similar.shape[1]):
@@ -187,4 +192,5 @@ def remember(similar: np.ndarray, recent: np.ndarray, job: int, run_time: float)
         group = similar[job, level]
         if group >= 0:
             recent[group, 1 + int(recent[group, 0]) % HISTORY] = run_time
+            recent[group, MEMORY - 1] += math.log1p(run_time)
             recent[group, 0] += 1

@@ -18,7 +18,7 @@ class Past(NamedTuple):
     chosen: np.ndarray  # (jobs,) int32, those that ran or waited at the beginning, then the window's
     scored: int  # how many of them are the window's
     similar: np.ndarray  # (jobs, levels) int32, groups to predict from
-    recent: np.ndarray  # (groups, 1 + HISTORY), what the predictor had seen
+    recent: np.ndarray  # (groups, MEMORY), what the predictor had seen
     warm: bool = True  # False: nothing came before; the cluster is idle
 
     @property

@@ -12,7 +12,7 @@ from berth.compiled import njit, records
 from envs.sim.cluster import Nodes
 from envs.sim.order import all_keys, rank_jobs, ranks, size_classes
 from envs.sim.rankset import words_for
-from envs.sim.state import CONSERVATIVE, END, HISTORY, JOB, LINK, NODE, PLACE, POOL, QUEUE, RECENT, SIM, SIZE
+from envs.sim.state import CONSERVATIVE, END, JOB, LINK, MEMORY, NODE, PLACE, POOL, QUEUE, RECENT, SIM, SIZE
 
 
 class World(NamedTuple):
@@ -34,7 +34,7 @@ class World(NamedTuple):
     least: np.ndarray  # (words or 0,) float64 s, the shortest estimate below each word of bits
     lengths: np.ndarray  # (jobs or 0,) float64 s, the estimate of the job at each rank
     similar: np.ndarray  # (jobs, levels) int32, groups to predict from
-    recent: np.ndarray  # (groups, 1 + HISTORY) float64, what the predictor has seen
+    recent: np.ndarray  # (groups, MEMORY) float64, what the predictor has seen
     trial: np.ndarray  # (nodes,) int32, scratch: idle GPUs at another time
     mix: np.ndarray  # (pools, largest node + 2 + RECENT or 0) int64, sizes of the pools' last jobs (moves.notice)
     tally: np.ndarray  # (largest node + 1,) int64, scratch of the placers
@@ -135,7 +135,7 @@ def make_world(
         least=np.zeros(0),
         lengths=np.zeros(0),
         similar=similar,
-        recent=np.zeros((int(similar.max()) + 1 if similar.size else 0, 1 + HISTORY)),
+        recent=np.zeros((int(similar.max()) + 1 if similar.size else 0, MEMORY)),
         mix=np.zeros((len(pools), int(nodes.capacity.max()) + 2 + RECENT if placer == FGD else 0), np.int64),
         trial=np.zeros(len(nodes.capacity), np.int32),
         tally=np.zeros(int(nodes.capacity.max()) + 1, np.int64),
