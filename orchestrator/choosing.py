@@ -1,0 +1,123 @@
+"""Who chooses the jobs that start on a host: a policy under a discipline, or a trained policy."""
+
+import json
+import zipfile
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from berth.errors import ConfigError
+from envs.policies import Policy, find_policy
+from envs.snapshot import HOLDING, Snapshot
+from orchestrator.deciding import JobDecider
+from orchestrator.disciplines import DISCIPLINES
+from orchestrator.ordering import order
+from train.checkpoint import BEST, LAST, find, load
+from train.checkpoint import FORMAT as CHECKPOINT
+from train.export import export
+from train.forward import Exported, JobPolicy, read_exported
+
+
+class Choice(NamedTuple):
+    """What starts now, by the jobs' numbers, in this order."""
+
+    starts: tuple[int, ...]
+    holds: int = -1  # a job that was chosen and does not fit, -1 where there is none
+    again: bool = False  # whether to ask again once these have started
+
+
+class Chooser(Protocol):
+    """Somebody who chooses jobs."""
+
+    @property
+    def name(self) -> str:
+        """The policy's name."""
+
+    @property
+    def discipline(self) -> str:
+        """By which the queue is served."""
+
+    @property
+    def needs_histories(self) -> bool:
+        """Whether a Snapshot must tell what ended jobs told."""
+
+    @property
+    def holds_on(self) -> bool:
+        """Whether a job that was chosen and does not fit is held over the next event."""
+
+    def choose(self, view: Snapshot) -> Choice:
+        """Who starts now."""
+
+
+class Heuristic:
+    """A policy of the registry, or a Python function, under a discipline."""
+
+    needs_histories = holds_on = False
+
+    def __init__(self, policy: Policy, discipline: str, seed: int) -> None:
+        self.policy, self.discipline, self.seed = policy, discipline, seed
+        self.name = policy.name
+        self._serve = DISCIPLINES[discipline]
+
+    def choose(self, view: Snapshot) -> Choice:
+        """All that start at this event."""
+        rows = self._serve(view, order(view, self.policy, self.seed))
+        return Choice(tuple(int(view.job[row]) for row in rows))
+
+
+class Trained:
+    """A trained policy, which is asked for one job at a time."""
+
+    name, needs_histories = "rl", True
+
+    def __init__(self, exported: Exported, cores: int) -> None:
+        if exported.told["kind"] != "job":
+            raise ConfigError(f"{exported.path}: chooses {exported.told['kind']}s; want a policy that chooses jobs")
+        trained_on = exported.told.get("pool_gpus")
+        if trained_on != [cores]:
+            raise ConfigError(
+                f"{exported.path}: was trained on pools of {trained_on} GPUs or cores, and the host has {cores}; want "
+                "--cores as in training, or a policy that is trained for this host (--rl-train)"
+            )
+        policy = JobPolicy(exported)
+        self._decider = JobDecider(policy.name, policy.options, policy)
+        self._decider.warm_up([cores])
+        self.discipline = policy.options.discipline
+        self.holds_on = policy.options.action_mode == "reserve"
+
+    def choose(self, view: Snapshot) -> Choice:
+        """The next job, and whoever slips past it."""
+        if not len(view.job):
+            return Choice(())
+        answer = self._decider.decide(view)
+        chosen = [] if answer["job"] is None else [answer["job"], *(one["job"] for one in answer["also"])]
+        holds = -1 if answer["holds"] is None else int(answer["holds"])
+        held = view.job[view.state == HOLDING] if view.state is not None else np.zeros(0, int)
+        return Choice(tuple(map(int, chosen)), holds, bool(chosen) or (holds >= 0 and holds not in held))
+
+
+def heuristic(word: str, discipline: str, seed: int) -> Heuristic:
+    """A policy by its name under a discipline; raises ConfigError for one that is not known."""
+    return Heuristic(find_policy(word), discipline, seed)
+
+
+def trained(word: str, cores: int) -> Trained:
+    """A trained policy from a file that --rl-train or train/export.py wrote, a checkpoint or a run; raises ConfigError.
+
+    The file's name may end in anything.
+    """
+    path = find(word, "--rl-model-path", (BEST, LAST))
+    if _format_of(path) != CHECKPOINT:
+        return Trained(read_exported(path), cores)
+    told, weights = export(load(path))
+    return Trained(Exported(told, weights, path), cores)
+
+
+def _format_of(path: Path) -> str:
+    """What a file says that it is; "" where it says nothing."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return str(json.loads(file["told"].tobytes().decode()).get("format"))
+    except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, AttributeError):
+        return ""
