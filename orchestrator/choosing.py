@@ -1,22 +1,17 @@
 """Who chooses the jobs that start on a host: a policy under a discipline, or a trained policy."""
 
-import json
-import zipfile
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from berth.errors import ConfigError
-from envs.policies import Policy, find_policy
+from envs.policies import find_policy
 from envs.snapshot import HOLDING, Snapshot
 from orchestrator.deciding import JobDecider
 from orchestrator.disciplines import DISCIPLINES
 from orchestrator.ordering import order
-from train.checkpoint import BEST, LAST, find, load
-from train.checkpoint import FORMAT as CHECKPOINT
-from train.export import export
-from train.forward import Exported, JobPolicy, read_exported
+from train.export import find_exported
+from train.forward import Exported, JobPolicy
 
 
 class Choice(NamedTuple):
@@ -55,9 +50,9 @@ class Heuristic:
 
     needs_histories = holds_on = False
 
-    def __init__(self, policy: Policy, discipline: str, seed: int) -> None:
-        self.policy, self.discipline, self.seed = policy, discipline, seed
-        self.name = policy.name
+    def __init__(self, word: str, discipline: str, seed: int) -> None:
+        self.policy, self.discipline, self.seed = find_policy(word), discipline, seed
+        self.name = word if ":" in word else self.policy.name  # a function must be found again by what is written
         self._serve = DISCIPLINES[discipline]
 
     def choose(self, view: Snapshot) -> Choice:
@@ -97,27 +92,6 @@ class Trained:
         return Choice(tuple(map(int, chosen)), holds, bool(chosen) or (holds >= 0 and holds not in held))
 
 
-def heuristic(word: str, discipline: str, seed: int) -> Heuristic:
-    """A policy by its name under a discipline; raises ConfigError for one that is not known."""
-    return Heuristic(find_policy(word), discipline, seed)
-
-
 def trained(word: str, cores: int) -> Trained:
-    """A trained policy from a file that --rl-train or train/export.py wrote, a checkpoint or a run; raises ConfigError.
-
-    The file's name may end in anything.
-    """
-    path = find(word, "--rl-model-path", (BEST, LAST))
-    if _format_of(path) != CHECKPOINT:
-        return Trained(read_exported(path), cores)
-    told, weights = export(load(path))
-    return Trained(Exported(told, weights, path), cores)
-
-
-def _format_of(path: Path) -> str:
-    """What a file says that it is; "" where it says nothing."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return str(json.loads(file["told"].tobytes().decode()).get("format"))
-    except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, AttributeError):
-        return ""
+    """A trained policy: what --rl-train or train/export.py wrote, a checkpoint or a run; raises ConfigError."""
+    return Trained(find_exported(word, "--rl-model-path"), cores)

@@ -84,8 +84,8 @@ class Host:
     def _told(self, groups: np.ndarray, jobs: np.ndarray) -> np.ndarray:
         """What ended jobs tell of some that arrive (jobs, TOLD_OF)."""
         over = np.flatnonzero(self.state == OVER)
-        job, group = np.repeat(over, groups.shape[1]), groups[over].ravel()
-        job, group = job[group >= 0], group[group >= 0]
+        owner, every = np.repeat(over, groups.shape[1]), groups[over].ravel()
+        job, group = owner[every >= 0], every[every >= 0]
         order = np.lexsort((job, self.end[job], group))
         ended = records(len(job), ENDED)
         ended["end"] = self.end[job[order]]

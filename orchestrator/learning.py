@@ -13,7 +13,7 @@ from berth.errors import ConfigError
 from envs.options import Options
 from envs.policies import find_policy
 from envs.vector import SchedulingVectorEnv
-from orchestrator.producer import HOST
+from envs.workload import HOST
 from orchestrator.queue_env import DrawnJobs, QueueEnv
 from train.checkpoint import BEST, load
 from train.config import Config as Training
@@ -108,7 +108,8 @@ def settings_of(asked: Asked, cluster: str) -> Training:
         cluster=cluster, exp_name="job_policy", epochs=epochs, trajs=-(-asked.rl_episodes // epochs), seed=asked.seed,
         gamma=asked.rl_gamma, lr=asked.rl_lr, window=asked.window, seq_len=asked.generate_jobs, residual=residual,
         score_type="wait", sched_algo="fcfs", action_mode="reserve", warm_start=False, score_backlog=False,
-        runtime_info="oracle", val_every=1, val_windows=16, report_windows=32, report_policies=("fcfs", "sjf", "saf"),
+        runtime_info="oracle", train_iters=40, minibatch=256, target_kl=0.05,
+        val_every=1, val_windows=16, report_windows=32,
     )  # fmt: skip
 
 
@@ -118,7 +119,9 @@ def learn(asked: Asked, cores: int, path: str) -> str:
     writable_folder("--rl-model-path", str(file.parent))
     if file.is_dir():
         raise ConfigError(f"--rl-model-path {path}: a folder, want the name of a file to write the policy to")
-    folder = writable_folder(RUNS, f"{RUNS}/job_policy_{datetime.fromtimestamp(time.time(), timezone.utc):%Y%m%dT%H%M%S}")
+    folder = writable_folder(
+        RUNS, f"{RUNS}/job_policy_{datetime.fromtimestamp(time.time(), timezone.utc):%Y%m%dT%H%M%S}"
+    )
     cluster = folder / f"{HOST}.toml"
     cluster.write_text(
         f'name = "{HOST}"\n\n[[pools]]\nname = "{HOST}"\nnodes = [{{ count = 1, gpus = {cores} }}]  # cores\n'

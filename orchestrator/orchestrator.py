@@ -18,13 +18,14 @@ from berth.commandline import given, nearest, option, run, writable_folder
 from berth.console import show_rows, tell
 from berth.errors import ConfigError
 from envs.policies import ALIASES, POLICIES, find_policy
+from envs.workload import on_one_node
 from eval.ledger import Entry
 from orchestrator.backends import BACKENDS, find_backend, host_cores
-from orchestrator.choosing import Chooser, heuristic, trained
+from orchestrator.choosing import Chooser, Heuristic, trained
 from orchestrator.disciplines import DISCIPLINES
 from orchestrator.metrics import Metrics
 from orchestrator.plans import Plan, find_plans
-from orchestrator.producer import on_host, produce, replayed
+from orchestrator.producer import produce, replayed
 from orchestrator.session import Session
 
 MODEL = "models/job_policy.pth"
@@ -153,7 +154,7 @@ def planned(config: Config, folder: Path) -> Plan:
         made = produce(
             config.generate_jobs, (config.n_min, config.most_cores), (config.p_min, config.p_max), config.seed
         )
-        workload = on_host(made, cores)
+        workload = on_one_node(made, cores)
     for note in workload.notes:
         tell(f"note: {note}")
     began = time.time()
@@ -223,7 +224,7 @@ def find_chooser(config: Config, model: str, cores: int) -> Chooser:
     """Who chooses."""
     if config.policy == LEARNED:
         return trained(model, cores)
-    return heuristic(config.policy, config.discipline or "strict", config.seed)
+    return Heuristic(config.policy, config.discipline or "strict", config.seed)
 
 
 def _check_backend(config: Config, backend: str, plan: Plan) -> None:

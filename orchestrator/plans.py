@@ -11,8 +11,7 @@ import numpy as np
 
 from berth.commandline import written_whole
 from berth.errors import ConfigError
-from envs.workload import Workload
-from orchestrator.producer import on_host
+from envs.workload import Workload, on_one_node
 from traces.trace import Trace
 
 FORMAT = "berth run 1"
@@ -63,8 +62,10 @@ def read_plan(path: Path) -> Plan:
             raise ValueError(f"says it is {told['format']!r}")
         jobs = told["jobs"]
         kinds = {"submit": np.float64, "run_time": np.float64, "gpus": np.int32}
-        columns = {name: np.array(values, kinds.get(name, object)) for name, values in jobs.items() if name in COLUMNS}
-        workload = on_host(Trace(str(told["trace"]), "run", **columns), int(told["cores"]))
+        columns: dict[str, Any] = {
+            name: np.array(values, kinds.get(name, object)) for name, values in jobs.items() if name in COLUMNS
+        }
+        workload = on_one_node(Trace(str(told["trace"]), "run", **columns), int(told["cores"]))
         return Plan(
             str(told["run"]), dict(told["settings"]), float(told["began"]), int(told["cores"]), workload,
             int(told["session"]),

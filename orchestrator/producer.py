@@ -3,12 +3,9 @@
 import numpy as np
 
 from berth.streams import stream
-from envs.sim.cluster import Cluster, Pool
-from envs.workload import Workload, prepare
+from envs.workload import Workload, on_one_node
 from traces.files import read_told
 from traces.trace import Trace
-
-HOST = "host"
 
 
 def produce(
@@ -26,17 +23,10 @@ def produce(
     return Trace(name, name, names, submit, p.astype(np.float64), n.astype(np.int32))
 
 
-def host_cluster(cores: int) -> Cluster:
-    """One host as a cluster: a node whose GPUs are its cores."""
-    return Cluster(HOST, {HOST: (Pool(HOST, ((1, cores),)),)})
-
-
-def on_host(trace: Trace, cores: int) -> Workload:
-    """A trace's jobs on one host; those that can never fit are left out and noted. Raises where none is left."""
-    return prepare(trace, host_cluster(cores), load=0)
-
-
 def replayed(file: str, cores: int, first_jobs: int) -> Workload:
-    """The jobs of a trace file on one host, with its own arrivals; only the first ones where that is asked for."""
+    """The jobs of a trace file on one host, with its own arrivals; only the first ones where that is asked for.
+
+    Those that can never fit are left out and noted. Raises ConfigError where none is left.
+    """
     trace = read_told(file, "", False)
-    return on_host(trace.select(slice(0, first_jobs)) if first_jobs else trace, cores)
+    return on_one_node(trace.select(slice(0, first_jobs)) if first_jobs else trace, cores)

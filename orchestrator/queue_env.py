@@ -10,7 +10,8 @@ from berth.streams import stream
 from envs.options import Options
 from envs.stage import Stage, set_stage
 from envs.vector import SchedulingVectorEnv
-from orchestrator.producer import on_host, produce
+from envs.workload import on_one_node
+from orchestrator.producer import produce
 
 AT_ONCE = 0.5
 """Share of the episodes whose jobs are all submitted at once; in the others they arrive while jobs run."""
@@ -42,7 +43,7 @@ class DrawnJobs:
 
     def _stage(self, seed: int, gap: float) -> Stage:
         made = produce(self.jobs, self.cores, self.seconds, seed, gap, f"drawn jobs ({self.split})")
-        return set_stage(on_host(made, self.host), self.options)
+        return set_stage(on_one_node(made, self.host), self.options)
 
 
 class QueueEnv(SchedulingVectorEnv):

@@ -37,6 +37,7 @@ class Session:
             self.host.finish(Ended(numbers[entry.job_id], entry.start, entry.end))
         if metrics.mended:
             tell(f"{metrics.path}: its last line was cut; it is left out, and its job runs again")
+        self._rehearse()
         settings = plan.settings
         with Bell() as bell:
             backend = BACKENDS[self.backend](
@@ -49,6 +50,12 @@ class Session:
                 self.host, self.chooser, backend, lambda ended: self._record(metrics, ended), lambda: bool(bell.stopped)
             )
             return bell.stopped if self.host.unfinished else 0
+
+    def _rehearse(self) -> None:
+        """Have a decision made before time counts: compiled code is loaded, and a policy that cannot decide says so."""
+        first = Host(self.plan.workload, self.chooser.needs_histories)
+        first.arrive(first.next_submit())
+        self.chooser.choose(first.snapshot(float(first.submit[0])))
 
     def _record(self, metrics: Metrics, ended: Sequence[Ended]) -> None:
         """Write down what has ended."""
