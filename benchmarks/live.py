@@ -85,32 +85,32 @@ def _orchestrate(folder: Path, policy: str, *words: str) -> None:
 
 def page(config: Config, runs: list[Live]) -> str:
     """The page of results."""
-    rows = [_row(live, difference(live)) for live in runs]
-    off = max(max(abs(d.wait_off), abs(d.turnaround_off)) for d in map(difference, runs))
-    busy = ", ".join(f"{load:.1f}" for load in os.getloadavg())
-    verdict = "within" if off <= WANTED else "NOT within"
-    return "\n".join(
-        [
-            "# Real jobs against the simulator",
-            "",
-            "Written by `python benchmarks/live.py`; [orchestrator.md](../orchestrator.md) tells how jobs are run.",
-            "",
-            f"One workload of {config.jobs} jobs of 1 to {runs[0].entries[0].cores} cores and {config.p_min} to "
-            f"{config.p_max} s, which arrive {config.gap:g} s apart on average, run by stress-ng on "
-            f"{runs[0].entries[0].cores} cores ({platform.system()} {platform.machine()}; load averages at the end: "
-            f"{busy}), once under each policy; and what the simulator says of the same jobs under the same policy, given "
-            "only when each was to arrive and how long it was to run. One run each: no interval.",
-            "",
-            "| policy | mean wait, s | simulated | off | mean JCT, s | simulated | off | start times differ by, s: mean | "
-            "median | most | jobs failed |",
-            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
-            *rows,
-            "",
-            f"The means are {verdict} {WANTED:.0%} of what was simulated: off by {off:.1%} at most. Real jobs are late, "
-            "not early: a process takes time to start and to end, and every delay is passed on to all that wait.",
-            "",
-        ]
-    )
+    found = [difference(live) for live in runs]
+    off = max(max(abs(d.wait_off), abs(d.turnaround_off)) for d in found)
+    cores = runs[0].entries[0].cores
+    columns = ("policy", "mean wait, s", "simulated", "off", "mean JCT, s", "simulated", "off",
+               "start times differ by, s: mean", "median", "most", "start later by, s: mean", "jobs failed")  # fmt: skip
+    lines = [
+        "# Real jobs against the simulator",
+        "",
+        "Written by `python benchmarks/live.py`; [orchestrator.md](../orchestrator.md) tells how jobs are run.",
+        "",
+        f"One workload of {config.jobs} jobs of 1 to {cores} cores and {config.p_min} to {config.p_max} s, which arrive "
+        f"{config.gap:g} s apart on average, run by stress-ng on {cores} cores ({platform.system()} "
+        f"{platform.machine()}, shared with other work: load averages {', '.join(f'{x:.1f}' for x in os.getloadavg())} "
+        "at the end), once under each policy; and what the simulator says of the same jobs under the same policy, given "
+        "only when each was to arrive and how long it was to run. One run each: no interval.",
+        "",
+        f"| {' | '.join(columns)} |",
+        f"|---{'|--:' * (len(columns) - 1)}|",
+        *(_row(live, d) for live, d in zip(runs, found, strict=True)),
+        "",
+        f"The means are {'within' if off <= WANTED else 'NOT within'} {WANTED:.0%} of what was simulated: off by "
+        f"{off:.1%} at most. What makes the difference is the time that processes take to start and to end, which is "
+        "passed on to all that wait.",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def _row(live: Live, d: Difference) -> str:
@@ -118,7 +118,7 @@ def _row(live: Live, d: Difference) -> str:
     return (
         f"| {first.policy} {first.discipline} | {d.wait:.2f} | {d.wait_foretold:.2f} | {d.wait_off:+.1%} | "
         f"{d.turnaround:.2f} | {d.turnaround_foretold:.2f} | {d.turnaround_off:+.1%} | {d.start_mean:.2f} | "
-        f"{d.start_median:.2f} | {d.start_most:.2f} | {d.failed} |"
+        f"{d.start_median:.2f} | {d.start_most:.2f} | {d.start_bias:+.2f} | {d.failed} |"
     )
 
 
