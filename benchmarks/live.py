@@ -89,17 +89,18 @@ def page(config: Config, runs: list[Live]) -> str:
     off = max(max(abs(d.wait_off), abs(d.turnaround_off)) for d in found)
     cores = runs[0].entries[0].cores
     columns = ("policy", "mean wait, s", "simulated", "off", "mean JCT, s", "simulated", "off",
-               "start times differ by, s: mean", "median", "most", "start later by, s: mean", "jobs failed")  # fmt: skip
+               "start times differ by, s: mean", "median", "most", "later by, s: mean", "jobs failed")  # fmt: skip
+    loads = ", ".join(f"{load:.1f}" for load in os.getloadavg())
     lines = [
         "# Real jobs against the simulator",
         "",
         "Written by `python benchmarks/live.py`; [orchestrator.md](../orchestrator.md) tells how jobs are run.",
         "",
-        f"One workload of {config.jobs} jobs of 1 to {cores} cores and {config.p_min} to {config.p_max} s, which arrive "
-        f"{config.gap:g} s apart on average, run by stress-ng on {cores} cores ({platform.system()} "
-        f"{platform.machine()}, shared with other work: load averages {', '.join(f'{x:.1f}' for x in os.getloadavg())} "
-        "at the end), once under each policy; and what the simulator says of the same jobs under the same policy, given "
-        "only when each was to arrive and how long it was to run. One run each: no interval.",
+        f"One workload of {config.jobs} jobs of 1 to {cores} cores and {config.p_min} to {config.p_max} s, which "
+        f"arrive {config.gap:g} s apart on average, run by stress-ng on {cores} cores ({platform.system()} "
+        f"{platform.machine()}, load averages {loads} when this was written), once under each policy; and what the "
+        "simulator says of the same jobs under the same policy, given only when each was to arrive and how long it was "
+        "to run. One run each: no interval.",
         "",
         f"| {' | '.join(columns)} |",
         f"|---{'|--:' * (len(columns) - 1)}|",
