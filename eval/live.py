@@ -1,5 +1,6 @@
 """Judge live runs by their metrics: the report of an evaluation, and how far the simulator was from what happened."""
 
+import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -147,7 +148,19 @@ def _tell_of(runs: Sequence[Live]) -> None:
             tell(f"note: {path}: its last line is not whole, and left out; does the run still go on?")
         if sessions:
             tell(f"note: {path}: the run was gone on with {sessions} times; while nobody was there, jobs waited too")
+        left = _not_ended(live)
+        if left:
+            tell(f"note: {path}: {left:,} jobs of the run have not ended; neither they nor their room are simulated")
     tell("note: in the report jobs have the run times that were planned; the last table has what was measured")
+
+
+def _not_ended(live: Live) -> int:
+    """How many jobs of a run are missing, as far as the plan beside its metrics tells."""
+    try:
+        told = json.loads(live.ledger.path.with_name(f"run_{live.entries[0].run}.json").read_text())
+        return len(told["jobs"]["job_id"]) - len(live.entries)
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0
 
 
 def _about(arena: LiveArena, runs: Sequence[Live], words: list[str]) -> dict[str, Any]:

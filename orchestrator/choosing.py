@@ -78,7 +78,7 @@ class Trained:
         policy = JobPolicy(exported)
         self._decider = JobDecider(policy.name, policy.options, policy)
         self._decider.warm_up([cores])
-        self.discipline = policy.options.discipline
+        self.discipline, self.window = policy.options.discipline, policy.options.window
         self.holds_on = policy.options.action_mode == "reserve"
 
     def choose(self, view: Snapshot) -> Choice:

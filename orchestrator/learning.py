@@ -119,14 +119,13 @@ def learn(asked: Asked, cores: int, path: str) -> str:
     writable_folder("--rl-model-path", str(file.parent))
     if file.is_dir():
         raise ConfigError(f"--rl-model-path {path}: a folder, want the name of a file to write the policy to")
-    folder = writable_folder(
-        RUNS, f"{RUNS}/job_policy_{datetime.fromtimestamp(time.time(), timezone.utc):%Y%m%dT%H%M%S}"
-    )
-    cluster = folder / f"{HOST}.toml"
+    place = Path(RUNS) / f"job_policy_{datetime.fromtimestamp(time.time(), timezone.utc):%Y%m%dT%H%M%S}"
+    cluster = place / f"{HOST}.toml"
+    config = settings_of(asked, str(cluster))
+    folder = writable_folder(RUNS, str(place))
     cluster.write_text(
         f'name = "{HOST}"\n\n[[pools]]\nname = "{HOST}"\nnodes = [{{ count = 1, gpus = {cores} }}]  # cores\n'
     )
-    config = settings_of(asked, str(cluster))
     tell(f"training on {config.epochs * config.trajs:,} episodes of {asked.generate_jobs} jobs on {cores} cores")
     QueueRun(config, folder, asked, cores).go()
     told, weights = export(load(folder / BEST))

@@ -192,6 +192,14 @@ def gone_on_with(flags: dict[str, Any], folder: Path) -> Plan | None:
     return None
 
 
+def _settled(plan: Plan, folder: Path) -> Config:
+    """The settings of a run that is gone on with; raises ConfigError where its file has others."""
+    try:
+        return Config(**(plan.settings | {"resume": True, "output_dir": str(folder)}))
+    except TypeError as trouble:
+        raise ConfigError(f"{plan.file(folder)}: settings of another version, or damaged ({trouble})") from None
+
+
 def carry_out(config: Config, plan: Plan, folder: Path) -> int:
     """Run a plan's jobs; returns the exit status: 0, 1 where jobs failed, 128 and the signal that stopped it."""
     backend, note = find_backend(config.backend, config.simulate)
@@ -208,11 +216,9 @@ def carry_out(config: Config, plan: Plan, folder: Path) -> int:
         "rl_train": False, "rl_model_path": model, "backend": backend, "resume": False, "run": "",
     }  # fmt: skip
     plan = dataclasses.replace(plan, settings=settings)
+    session = Session(plan, chooser, backend, folder)
     with Metrics(folder, plan.run) as metrics:
-        if not plan.session:
-            plan = dataclasses.replace(plan, began=time.time())
-        plan.write(folder)
-        stopped = Session(plan, chooser, backend, folder).go(metrics)
+        stopped = session.go(metrics)
         _report(plan, chooser, backend, metrics)
     if stopped:
         print(f"stopped by {signal.Signals(stopped).name}; --resume goes on", file=sys.stderr)
@@ -223,7 +229,10 @@ def carry_out(config: Config, plan: Plan, folder: Path) -> int:
 def find_chooser(config: Config, model: str, cores: int) -> Chooser:
     """Who chooses."""
     if config.policy == LEARNED:
-        return trained(model, cores)
+        chooser = trained(model, cores)
+        if chooser.window != config.window:
+            tell(f"note: the policy sees {chooser.window} jobs, as in training; --rl-window-size changes nothing now")
+        return chooser
     return Heuristic(config.policy, config.discipline or "strict", config.seed)
 
 
@@ -276,7 +285,7 @@ def main() -> None:
         plan = gone_on_with(flags, folder)
         if plan is None:
             return
-        config = Config(**(plan.settings | {"resume": True, "output_dir": config.output_dir}))
+        config = _settled(plan, folder)
     else:
         plan = planned(config, folder)
     status = carry_out(config, plan, folder)

@@ -1,5 +1,7 @@
 """One sitting of a run: the jobs of a plan that have not ended, from a backend's start to their metrics."""
 
+import dataclasses
+import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -26,9 +28,13 @@ class Session:
     def __init__(self, plan: Plan, chooser: Chooser, backend: str, folder: Path) -> None:
         self.plan, self.chooser, self.backend, self.folder = plan, chooser, backend, folder
         self.host = Host(plan.workload, chooser.needs_histories)
+        self._rehearse()
 
     def go(self, metrics: Metrics) -> int:
         """Run what has not ended; returns the signal that asked to stop, 0 where all is done."""
+        if not self.plan.session:
+            self.plan = dataclasses.replace(self.plan, began=time.time())
+        self.plan.write(self.folder)
         plan = self.plan
         numbers = {name: number for number, name in enumerate(self.host.name)}
         for entry in metrics.entries:
@@ -37,7 +43,6 @@ class Session:
             self.host.finish(Ended(numbers[entry.job_id], entry.start, entry.end))
         if metrics.mended:
             tell(f"{metrics.path}: its last line was cut; it is left out, and its job runs again")
-        self._rehearse()
         settings = plan.settings
         with Bell() as bell:
             backend = BACKENDS[self.backend](
@@ -52,7 +57,10 @@ class Session:
             return bell.stopped if self.host.unfinished else 0
 
     def _rehearse(self) -> None:
-        """Have a decision made before time counts: compiled code is loaded, and a policy that cannot decide says so."""
+        """Have a decision made before anything is written, and before time counts.
+
+        Compiled code is loaded then, and a policy that cannot decide says so.
+        """
         first = Host(self.plan.workload, self.chooser.needs_histories)
         first.arrive(first.next_submit())
         self.chooser.choose(first.snapshot(float(first.submit[0])))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import orchestrator
+from berth.commandline import given
 from berth.errors import ConfigError
 from eval import live
 from eval.foretold import difference, read_live
@@ -25,9 +26,9 @@ from tests.test_orchestrator import SCRIPT
 PAGE = (ROOT / "docs" / "orchestrator.md").read_text()
 
 
-def commands():
-    """The commands of the page's bash blocks."""
-    blocks = re.findall(r"```bash\n(.*?)```", PAGE, re.S)
+def commands(text=PAGE):
+    """The commands of a page's bash blocks."""
+    blocks = re.findall(r"```bash\n(.*?)```", text, re.S)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
 
@@ -57,12 +58,12 @@ def test_the_first_commands_leave_what_the_page_says(folder):
 
 
 def test_every_command_of_the_page_is_understood():
-    """Flags and values; what they run is tested elsewhere."""
-    from berth.commandline import given
-
+    """Flags and values, the README's too; what they run is tested elsewhere."""
     kinds = {"orchestrator/orchestrator.py": Config, "eval/live.py": live.Config}
-    found = commands()
+    readme = [words for words in commands((ROOT / "README.md").read_text()) if words[1] in kinds]
+    found = [*commands(), *readme]
     assert len(found) >= 8
+    assert len(readme) >= 4
     for words in found:
         kinds[words[1]](**given(kinds[words[1]], words[2:]))
 
@@ -138,6 +139,13 @@ def test_the_report_of_live_runs(tmp_path, capsys):
               "report.html"}  # fmt: skip
     assert {path.name for path in (tmp_path / "out").iterdir()} == wanted
     assert "real and simulated, in seconds" in capsys.readouterr().out
+    lines = paths[0].read_bytes().splitlines(keepends=True)
+    paths[0].write_bytes(b"".join(lines[:4]) + lines[4][:50])
+    live.evaluate(live.Config(metrics=(str(paths[0]),), out=str(tmp_path / "out"), report=False), [])
+    told = capsys.readouterr().out
+    assert "6 jobs of the run have not ended" in told
+    assert "its last line is not whole" in told
+    paths[0].write_bytes(b"".join(lines))
     other = simulated(tmp_path, "sjf", "--seed", "5")
     with pytest.raises(ConfigError, match="other jobs than"):
         live.evaluate(live.Config(metrics=(str(paths[0]), str(other)), out=str(tmp_path / "out")), [])

@@ -285,7 +285,13 @@ def test_a_run_keeps_its_own_settings(call, tmp_path):
         assert (status, "another process is at this run" in text) == (2, True)
     assert call("--resume")[0] == 0
     assert len(entries(tmp_path)) == 10
-    (tmp_path / "artifacts" / "run_a.json").write_text("{")
+    plan = tmp_path / "artifacts" / "run_a.json"
+    told = json.loads(plan.read_text())
+    path.write_text("")
+    for name, value in (("nonsense", 1), ("speedup", "x")):
+        plan.write_text(json.dumps(told | {"settings": told["settings"] | {name: value}}))
+        assert "run_a.json: settings of another version, or damaged" in call("--resume")[1].replace("\n", "")
+    plan.write_text("{")
     assert "not the plan of a run, or a damaged one" in call("--resume")[1]
 
 
@@ -331,6 +337,11 @@ def test_a_trace_is_replayed_faster_than_it_was(call, tmp_path):
 # ---- wrong input
 
 
+def confused(view):
+    """No policy at all."""
+    raise RuntimeError("what now?")
+
+
 WRONG = {
     ("--policy", "fifoo"): "did you mean fifo?",
     ("--policy", "rl"): "want --rl-model-path FILE (as models/job_policy.pth), or --rl-train",
@@ -338,6 +349,9 @@ WRONG = {
     ("--policy", "rl", "--rl-model-path", "."): "the folder has neither best.npz nor last.npz",
     ("--policy", "fifo", "--rl-train"): "want --policy rl",
     ("--policy", "nosuch.py:f"): "policy nosuch.py:f: ",
+    ("--policy", "tests.test_orchestrator:confused"): "confused: RuntimeError: what now?",
+    ("--policy", "rl", "--rl-train", "--rl-residual", "random"): "want a policy with a formula",
+    ("--policy", "rl", "--rl-train", "--rl-model-path", "."): "a folder, want the name of a file",
     ("--p-min", 5, "--p-max", 2): "--p_min 5 and --p_max 2: want the first to be no more",
     ("--n-min", 3, "--n-max", 2): "--n_min 3 and --n_max 2: want the first to be no more",
     ("--n-max", 3, "--cores", 2): "the host has 2 cores, on which such jobs can never run",
@@ -370,7 +384,7 @@ def test_wrong_input_is_answered(call, tmp_path, words):
     status, text = call(*words, "--simulate")
     assert status == 2
     assert WRONG[words] in " ".join(text.split())
-    assert not list(tmp_path.glob("artifacts/*"))
+    assert not [*tmp_path.glob("artifacts/*"), *tmp_path.glob("runs/*")]
 
 
 def test_flags_that_disagree_with_the_backend(call, monkeypatch):
