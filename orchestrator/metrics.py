@@ -5,6 +5,7 @@ import io
 import json
 import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 
@@ -26,7 +27,8 @@ class Metrics:
         self.path, self.table = folder / f"metrics_{run}.jsonl", folder / f"metrics_{run}.csv"
         self.mended = 0  # bytes of a last line that was cut
         self._file = _opened(self.path)
-        try:
+        with ExitStack() as undoing:
+            undoing.callback(os.close, self._file)
             _lock(self._file, self.path)
             ledger = read_ledger(self.path)
             if ledger.cut:
@@ -36,9 +38,7 @@ class Metrics:
             with written_whole(self.table) as begun:
                 begun.write_text(_lines([list(Entry._fields), *map(as_csv, self.entries)]))
             self._table = _opened(self.table)
-        except BaseException:
-            os.close(self._file)
-            raise
+            undoing.pop_all()  # all went well: it stays open
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Append rows, on the disk when this returns.
