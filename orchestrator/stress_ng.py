@@ -23,8 +23,8 @@ PROGRAM = "stress-ng"
 GRACE = 2.0
 """Seconds that processes have to end by themselves when they are asked to, before they are killed."""
 
-KILL_WITH_PARENT = 1
-"""PR_SET_PDEATHSIG of Linux's prctl."""
+KILL_WITH_PARENT, TAKE_ORPHANS = 1, 36
+"""PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux's prctl."""
 
 _BOGO_OPS = re.compile(rb"metrc: \[\d+\] cpu +(\d+)")
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -67,6 +67,8 @@ class StressNg:
                 "Windows inside WSL), or --simulate"
             )
         self._running: dict[int, _Running] = {}
+        if _LIBC is not None:  # what is left of a group becomes a child of ours, and can be waited for
+            _LIBC.prctl(TAKE_ORPHANS, 1, 0, 0, 0)
 
     def now(self) -> float:
         """The moment."""
@@ -132,6 +134,7 @@ class StressNg:
         _, status, usage = os.wait4(one.process.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         one.process.returncode = code  # Popen must not wait for the number again
+        _reap_rest(one.process.pid)
         printed = _tail(one.output)
         told = _BOGO_OPS.search(printed)
         reason = ""
@@ -172,6 +175,18 @@ def _wait_for(running: list[_Running], seconds: float) -> list[_Running]:
         time.sleep(0.005)
         left = [one for one in left if not _is_over(one.process.pid)]
     return left
+
+
+def _reap_rest(group: int) -> None:
+    """Wait until nothing is left of a group that was killed."""
+    until = time.monotonic() + GRACE
+    while time.monotonic() < until:
+        try:
+            pid, _ = os.waitpid(-group, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not pid:
+            time.sleep(0.002)
 
 
 def _tail(output: IO[bytes]) -> bytes:
