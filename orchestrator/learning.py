@@ -95,6 +95,11 @@ class QueueRun(Run):
         rounds = -(-episodes // c.num_envs)
         return QueueEnv(-(-episodes // rounds), source, told)
 
+    @property
+    def how_to_go_on(self) -> str:
+        """What a user who has stopped it can do: it takes no long time."""
+        return "No policy was written; --rl-train begins anew"
+
     def sketch(self, env: object) -> np.ndarray:
         """Nothing: jobs are drawn anew."""
         return np.zeros(0, np.uint8)

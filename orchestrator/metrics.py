@@ -24,7 +24,8 @@ class Metrics:
     """
 
     def __init__(self, folder: Path, run: str) -> None:
-        self.path, self.table = folder / f"metrics_{run}.jsonl", folder / f"metrics_{run}.csv"
+        self.path = metrics_file(folder, run)
+        self.table = self.path.with_name(f"metrics_{run}.csv")
         self.mended = 0  # bytes of a last line that was cut
         self._file = _opened(self.path)
         with ExitStack() as undoing:
@@ -65,6 +66,11 @@ class Metrics:
         self, kind: type[BaseException] | None, trouble: BaseException | None, where: TracebackType | None
     ) -> None:
         self.close()
+
+
+def metrics_file(folder: Path, run: str) -> Path:
+    """Where the metrics of a run are."""
+    return folder / f"metrics_{run}.jsonl"
 
 
 def _opened(path: Path) -> int:

@@ -19,11 +19,11 @@ from berth.console import show_rows, tell
 from berth.errors import ConfigError
 from envs.policies import ALIASES, POLICIES, find_policy
 from envs.workload import on_one_node
-from eval.ledger import Entry
+from eval.ledger import Entry, read_ledger
 from orchestrator.backends import BACKENDS, find_backend, host_cores
 from orchestrator.choosing import Chooser, Heuristic, trained
 from orchestrator.disciplines import DISCIPLINES
-from orchestrator.metrics import Metrics
+from orchestrator.metrics import Metrics, metrics_file
 from orchestrator.plans import Plan, find_plans
 from orchestrator.producer import produce, replayed
 from orchestrator.session import Session
@@ -179,15 +179,16 @@ def _fresh_name(folder: Path, began: float, policy: str) -> str:
 def gone_on_with(flags: dict[str, Any], folder: Path) -> Plan | None:
     """The run that --resume means, as its own settings have it; None where all have ended."""
     for plan in find_plans(folder, flags.get("run", "")):
+        metrics = metrics_file(folder, plan.run)
+        left = len(plan.workload) - (len(read_ledger(metrics).entries) if metrics.exists() else 0)
+        if not left:
+            continue
         for name, value in flags.items():
             its = plan.settings.get(name, value)
             if name not in ("resume", "run", "output_dir", "rl_train") and its != value:
                 raise ConfigError(f"--{name} {value}: run {plan.run} has {its}; with --resume it keeps its own")
-        with Metrics(folder, plan.run) as metrics:
-            left = len(plan.workload) - len(metrics.entries)
-        if left:
-            tell(f"going on with run {plan.run}: {left:,} of {len(plan.workload):,} jobs have not ended")
-            return plan.again()
+        tell(f"going on with run {plan.run}: {left:,} of {len(plan.workload):,} jobs have not ended")
+        return plan.again()
     tell(f"nothing to go on with: all jobs of all runs in {folder} have ended")
     return None
 

@@ -33,19 +33,23 @@ def commands(text=PAGE):
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder in which the page's first three commands, which are seed 000's, were run as written."""
-    place = tmp_path_factory.mktemp("project")
+def test_the_pages_first_commands_run_as_written(tmp_path, monkeypatch):
+    """Those of seed 000, and what the policy that they train does; one test, so that it is trained once."""
+    place = tmp_path / "project"
+    place.mkdir()
     (place / "orchestrator").symlink_to(ROOT / "orchestrator")
     for words in commands()[:3]:
         assert words[:2] == ["python", "orchestrator/orchestrator.py"]
         done = subprocess.run([sys.executable, *words[1:]], cwd=place, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
-    return place
+    monkeypatch.chdir(place)
+    leaves_what_the_page_says(place)
+    acts_as_in_the_environment(place)
+    works_with_jobs_that_arrive(place)
+    others_are_refused(place, tmp_path)
 
 
-def test_the_first_commands_leave_what_the_page_says(folder):
+def leaves_what_the_page_says(folder):
     """Metrics of three runs, a policy in job_policy.pth, TensorBoard's events under runs/."""
     for kind in ("jsonl", "csv"):
         assert len(list((folder / "artifacts").glob(f"metrics_*.{kind}"))) == 3
@@ -68,9 +72,8 @@ def test_every_command_of_the_page_is_understood():
         kinds[words[1]](**given(kinds[words[1]], words[2:]))
 
 
-def test_a_trained_policy_does_live_what_it_does_in_the_environment(folder, monkeypatch):
+def acts_as_in_the_environment(folder):
     """Start by start, through the loop and its Snapshots on the one side, an episode on the other."""
-    monkeypatch.chdir(folder)
     for path in (folder / "artifacts").glob("metrics_*_rl*.csv"):
         run = read_live(path)
         assert run.entries[0].model == "models/job_policy.pth"
@@ -78,9 +81,8 @@ def test_a_trained_policy_does_live_what_it_does_in_the_environment(folder, monk
         assert len(run.entries) == 50
 
 
-def test_a_trained_policy_works_with_jobs_that_arrive(folder, monkeypatch):
+def works_with_jobs_that_arrive(folder):
     """Histories of ended jobs matter then; the loop still does what an episode does."""
-    monkeypatch.chdir(folder)
     rng = np.random.default_rng(3)
     rows = zip(np.sort(rng.integers(0, 60, 30)), rng.integers(1, 9, 30), rng.integers(1, 3, 30), strict=True)
     text = "job_id,arrival_s,service_sec,gpu_count\n" + "".join(
@@ -96,7 +98,7 @@ def test_a_trained_policy_works_with_jobs_that_arrive(folder, monkeypatch):
     assert difference(run).start_most == 0.0
 
 
-def test_files_that_are_no_policy_for_this_host_are_refused(folder, tmp_path, monkeypatch):
+def others_are_refused(folder, tmp_path):
     """Other cores, a zip of somebody else's (as PyTorch's are), rubbish; a run is taken like a file."""
     cores = json.loads(next((folder / "artifacts").glob("metrics_*_rl.jsonl")).read_text().splitlines()[0])["cores"]
     model = str(folder / "models" / "job_policy.pth")
@@ -108,7 +110,6 @@ def test_files_that_are_no_policy_for_this_host_are_refused(folder, tmp_path, mo
     for name in ("torch.pth", "rubbish.pth"):
         with pytest.raises(ConfigError, match="not an exported policy, or a damaged one"):
             trained(str(tmp_path / name), cores)
-    monkeypatch.chdir(folder)
     (path,) = (folder / "runs").iterdir()
     assert trained(str(path), cores).discipline == "reserve"
 

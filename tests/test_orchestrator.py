@@ -285,7 +285,10 @@ def test_a_run_keeps_its_own_settings(call, tmp_path):
     with Metrics(tmp_path / "artifacts", "a"):
         status, text = call("--resume")
         assert (status, "another process is at this run" in text) == (2, True)
-    assert call("--resume")[0] == 0
+    assert call("--simulate", "--run", "later", "--policy", "sjf")[0] == 0
+    assert "going on with run a" in call("--resume", "--policy", "fifo")[1]
+    for later in (tmp_path / "artifacts").glob("*_later.*"):
+        later.unlink()
     assert len(entries(tmp_path)) == 10
     plan = tmp_path / "artifacts" / "run_a.json"
     told = json.loads(plan.read_text())
