@@ -14,7 +14,7 @@ from envs.options import Options, make_options
 from envs.reward import find_score
 from envs.sim.cluster import Cluster
 from envs.snapshot import Snapshot
-from envs.stage import Listed, Source, Stage, find_source
+from envs.stage import Source, Stage, find_source
 from traces.trace import Trace
 
 NOT_BEGUN = "step before the beginning, or after the end, of an episode; want reset() first"
@@ -41,7 +41,7 @@ def make_source(given: dict[str, Any]) -> tuple[Options, Source]:
 
     `workload` may be a Trace, `cluster` a Cluster; `source` is another source than the one that the options tell.
     """
-    if isinstance(given.get("source"), Listed):
+    if given.get("source") is not None:
         return make_options(**{name: value for name, value in given.items() if name != "source"}), given["source"]
     trace, cluster = given.get("workload"), given.get("cluster")
     words = dict(given)

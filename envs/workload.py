@@ -14,6 +14,9 @@ from envs.clusters import pool_names
 from envs.sim.cluster import Cluster, Nodes, Pool, node_arrays
 from traces.trace import Trace
 
+HOST = "host"
+"""What a cluster of a single node is called, its topology and its pool."""
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -69,6 +72,11 @@ def prepare(
     if wanted and abs(reached / wanted - 1) > 0.01:
         notes.append(f"offered load {wanted:g} was asked for and {reached:.3f} reached: arrivals are whole seconds")
     return Workload(cluster.name, topology, trace, pools, pool, nodes, reached, unfit, tuple(notes))
+
+
+def on_one_node(trace: Trace, gpus: int) -> Workload:
+    """A trace's jobs on a single node, with their own arrivals; a host's cores count as its GPUs."""
+    return prepare(trace, Cluster(HOST, {HOST: (Pool(HOST, ((1, gpus),)),)}), load=0)
 
 
 def offered_load(trace: Trace, gpus: int) -> float:

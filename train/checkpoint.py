@@ -50,6 +50,15 @@ def find(word: str, flag: str, names: tuple[str, ...] = (LAST, BEST)) -> Path:
     return path
 
 
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file says that it is a checkpoint."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return str(json.loads(file["told"].tobytes().decode())["format"]).startswith("berth checkpoint")
+    except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, AttributeError):
+        return False
+
+
 def load(path: Path) -> Checkpoint:
     """Read a checkpoint; raises ConfigError for one that is damaged, foreign or of another version."""
     try:

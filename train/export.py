@@ -18,10 +18,10 @@ from envs.host_jobs import largest_job
 from envs.observation import JOB_NAMES, POOL_FEATURES, lookahead_layout
 from envs.options import Options
 from envs.sim.cluster import node_arrays
-from train.checkpoint import BEST, LAST, Checkpoint, find, load
+from train.checkpoint import BEST, LAST, Checkpoint, find, is_checkpoint, load
 from train.config import Config, from_settings
 from train.design import Design, Shape
-from train.forward import FORMAT, layers_of
+from train.forward import FORMAT, Exported, layers_of, read_exported
 from train.host_config import HostConfig
 from train.host_design import host_layers
 
@@ -98,6 +98,17 @@ def export(checkpoint: Checkpoint) -> tuple[dict[str, Any], dict[str, np.ndarray
         "options": {name: getattr(options, name) for name in (*KEPT, "prior")},
     }  # fmt: skip
     return told, weights
+
+
+def find_exported(word: str, flag: str) -> Exported:
+    """The policy that a user means by an exported file, a checkpoint or a run; raises ConfigError.
+
+    A file's name may end in anything: what is in it tells what it is.
+    """
+    path = find(word, flag, (BEST, LAST))
+    if not is_checkpoint(path):
+        return read_exported(path)
+    return Exported(*export(load(path)), path)
 
 
 def write_exported(path: Path, told: dict[str, Any], weights: dict[str, np.ndarray]) -> None:

@@ -37,11 +37,14 @@ class Run(Training):
     config: Config
     env: "SchedulingVectorEnv"
 
-    def make_env(self, split: str, episodes: int) -> "SchedulingVectorEnv":
-        """Environments of a split; where a policy is corrected, its order is told beside what is seen."""
+    def make_env(self, split: str, episodes: int, prior: str | None = None) -> "SchedulingVectorEnv":
+        """Environments of a split; the order of `prior` is told beside what is seen: of the corrected policy, if any.
+
+        A run whose jobs come from elsewhere, or are paid otherwise, has its own.
+        """
         from train.rollouts import make_env
 
-        return make_env(self.config, split, episodes, self.config.residual)
+        return make_env(self.config, split, episodes, self.config.residual if prior is None else prior)
 
     def sketch(self, env: Any) -> np.ndarray:
         """A few bits by which the jobs of a split are known again."""
@@ -95,7 +98,6 @@ class Run(Training):
     def _play_test(self) -> dict[str, dict[str, float]]:
         """How the agent and heuristics do on the test windows."""
         from train.playing import follow, play
-        from train.rollouts import make_env
 
         c = self.config
         seeds = stream(0, "report windows").integers(2**31, size=c.report_windows).tolist()
@@ -103,7 +105,7 @@ class Run(Training):
         for who in ("agent", *c.report_policies):
             self.screen.judging(c.report_windows, who)
             try:
-                env = make_env(c, "test", c.report_windows, c.residual if who == "agent" else who)
+                env = self.make_env("test", c.report_windows, None if who == "agent" else who)
             except ConfigError as cannot:
                 tell(f"{who} is left out: {cannot}")
                 continue

@@ -65,6 +65,11 @@ class Training(ABC):
         """Decisions in which an environment should see what episodes are like."""
         return ROUND
 
+    @property
+    def how_to_go_on(self) -> str:
+        """What a user who has stopped it can do."""
+        return f"To go on: --resume_from {self.folder}"
+
     @abstractmethod
     def make_env(self, split: str, episodes: int) -> "ManyEnvs":
         """Environments of a split, as many as are worth while for so many episodes."""
@@ -112,7 +117,7 @@ class Training(ABC):
         except KeyboardInterrupt:
             save(self.folder / LAST, *self._state)
             epoch = self._state[1]["epoch"]
-            tell(f"stopped; {LAST} is as of epoch {epoch}. To go on: --resume_from {self.folder}")
+            tell(f"stopped; {LAST} is as of epoch {epoch}. {self.how_to_go_on}")
             sys.exit(130)
         save(self.folder / LAST, *self._state)
         self._report()
