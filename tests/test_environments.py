@@ -216,7 +216,7 @@ def test_a_warm_start_goes_on_where_the_replay_was(mode, backfil, case, data):
 def test_a_warm_start_goes_on_where_the_replay_was_on_the_samples(name, mode, backfil):
     made = gymnasium.make(name, split="test", action_mode=mode, backfil=backfil).unwrapped
     low, jobs = made.source.first, len(made.source.stage.roster)
-    env = gymnasium.make(name, split="test", seq_len=jobs - low, action_mode=mode, backfil=backfil).unwrapped
+    env = gymnasium.make(name, split="all", seq_len=jobs - low, action_mode=mode, backfil=backfil).unwrapped
     env.reset(options={"first": low})
     assert env.episode.arrays["base"].tolist() == env.source.stage.roster["start"][low:].tolist()
     assert len(env.episode.arrays["jobs"]) > jobs - low, "somebody runs or waits when the window begins"
