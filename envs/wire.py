@@ -76,7 +76,7 @@ _SECTIONS = {"queued": _QUEUED, "running": _RUNNING, "nodes": _NODES}
 _TOLD = Numbers("history", np.float32, 0.0, 1.0, needed=False)
 
 
-def read(text: str | bytes) -> Snapshot:
+def read(text: str | bytes | bytearray) -> Snapshot:
     """The Snapshot of a JSON text; raises SnapshotError that tells where, what came and what was wanted."""
     told = _parsed(text)
     if not isinstance(told, dict):
@@ -143,17 +143,18 @@ def _constant(word: str) -> NoReturn:
 _DECODER = json.JSONDecoder(parse_constant=_constant)
 
 
-def _parsed(text: str | bytes) -> Any:
+def _parsed(text: str | bytes | bytearray) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return _parsed_slowly(text)
+        pass  # it holds a copy of the text, which must be gone before the next is made
+    return _parsed_slowly(text)
 
 
-def _parsed_slowly(text: str | bytes) -> Any:
+def _parsed_slowly(text: str | bytes | bytearray) -> Any:
     """What Python's own parser makes of a text: it tells more of what is wrong, and knows numbers of any length."""
     try:
-        return _DECODER.decode(text.decode() if isinstance(text, bytes) else text)
+        return _DECODER.decode(text if isinstance(text, str) else text.decode())
     except RecursionError:
         refuse("the snapshot", "lists in lists without end", "columns of numbers")
     except UnicodeDecodeError as trouble:

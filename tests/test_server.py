@@ -134,7 +134,7 @@ def test_health(fcfs):
         (changed("version", to=7), 422, "version"),
         ("x" * (MOST_BODY - 1), 422, "not JSON"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:20],
 )
 def test_bad_snapshots_are_answered(fcfs, body, status, word):
     came, told = fcfs.ask(body)
