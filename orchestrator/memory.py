@@ -2,12 +2,16 @@
 
 import ctypes
 import gc
+from pathlib import Path
 
 LARGE, SPARE = 128 * 1024, 512 * 1024
 """Bytes from which a block is mapped by itself, and how many may stay free at the heap's end."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 """The numbers of these settings in glibc's malloc.h."""
+
+_MADV_DONTNEED = 4
+"""The number of this advice in Linux's mman.h."""
 
 
 def keep_small() -> None:
@@ -30,3 +34,19 @@ def settle_down() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+    let_code_go("libllvmlite")
+
+
+def let_code_go(library: str) -> None:
+    """Give back the memory of a library's code, as the compiler's when all is compiled.
+
+    Nothing is lost: should some of the code be needed after all, the system brings it again. Only Linux does so.
+    """
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        return
+    for line in maps.read_text().splitlines():
+        where, rights = line.split()[:2]
+        if rights == "r-xp" and library in line:  # code alone: other parts have been written to by the loader
+            low, high = (int(word, 16) for word in where.split("-"))
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), _MADV_DONTNEED)
