@@ -12,12 +12,12 @@ from envs.observation import lookahead_layout
 from envs.options import Options
 from envs.policies import find_policy
 from envs.snapshot import Snapshot
-from envs.wire import TOLD_NAMES, VERSION
+from envs.wire import MOST_IN_ALL, TOLD_NAMES, VERSION
 from orchestrator.host_deciding import of_hosts
 from train.forward import Exported, JobPolicy
 
-LAYOUTS = 4
-"""For how many layouts of nodes arrays are kept."""
+LAYOUTS, MOST_KEPT = 4, MOST_IN_ALL
+"""For how many layouts of nodes arrays are kept, and for how many GPUs in all of them."""
 
 
 class Decider(Protocol):
@@ -99,9 +99,10 @@ class JobDecider:
         key = (nodes.capacity.tobytes(), nodes.first.tobytes())
         if key not in self._desks:
             self._check_layout(lookahead_layout(nodes))
+            kept = sum(int(desk.nodes.capacity.sum()) for desk in self._desks.values()) + int(nodes.capacity.sum())
+            while self._desks and (len(self._desks) >= LAYOUTS or kept > MOST_KEPT):
+                kept -= int(self._desks.popitem(last=False)[1].nodes.capacity.sum())
             self._desks[key] = Desk(self.options, nodes)
-            if len(self._desks) > LAYOUTS:
-                self._desks.popitem(last=False)
         self._desks.move_to_end(key)
         return self._desks[key], order
 

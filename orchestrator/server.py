@@ -120,8 +120,9 @@ def token_of(config: Config) -> str:
         elif path.stat().st_mode & 0o077:
             raise ConfigError(f"token_file {path}: others may read it; want mode 600")
         token = path.read_text().strip()
-    except (OSError, ValueError) as trouble:
-        raise ConfigError(f"token_file {path}: {trouble}; want a file that can be read, or made") from None
+    except (OSError, UnicodeDecodeError) as trouble:
+        why = trouble.strerror if isinstance(trouble, OSError) else "not text"
+        raise ConfigError(f"token_file {path}: {why}; want a file that can be read, or made") from None
     if len(token) < FEWEST_LETTERS or not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(f"token_file {path}: want one word of at least {FEWEST_LETTERS} plain letters")
     return token

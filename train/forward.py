@@ -37,11 +37,10 @@ def read_exported(path: Path) -> Exported:
         with np.load(path, allow_pickle=False) as file:
             weights = {name: file[name] for name in file.files}
         told = json.loads(weights.pop("told").tobytes().decode())
-    except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile,
-            AttributeError) as trouble:  # fmt: skip
-        raise ConfigError(
-            f"{path}: not an exported policy, or a damaged one ({trouble}); train/export.py writes them"
-        ) from None
+    except OSError as trouble:
+        raise ConfigError(f"{path}: {trouble.strerror or trouble}; want an exported policy (train/export.py)") from None
+    except (ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, AttributeError):
+        raise ConfigError(f"{path}: not an exported policy, or a damaged one; train/export.py writes them") from None
     came = told.get("format") if isinstance(told, dict) else None
     if came != FORMAT:
         raise ConfigError(f"{path}: says it is {came!r}, want {FORMAT!r}, as train/export.py writes it")
