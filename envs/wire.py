@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NoReturn
 
 import numpy as np
@@ -27,6 +27,7 @@ from envs.columns import (
 )
 from envs.observation import JOB_NAMES
 from envs.sim.history import TOLD_OF
+from envs.sim.placed import NOT_THE_JOBS, OTHER_POOL, OUT_OF_RANGE, TOO_MANY, fill_places
 from envs.snapshot import UP, Snapshot
 
 VERSION = 1
@@ -243,33 +244,33 @@ def _places(values: Any, columns: dict[str, Any]) -> dict[str, Any]:
     wanted = "a list of pairs [node, GPUs] of whole numbers for each running job"
     if set(map(type, lists)) - {list}:
         refuse("running.nodes", "another kind", wanted)
-    listed = list(chain.from_iterable(lists))
-    if set(map(type, listed)) - {list} or set(map(len, listed)) - {2}:
+    pairs = list(chain.from_iterable(lists))
+    if set(map(type, pairs)) - {list} or set(map(len, pairs)) - {2}:
         refuse("running.nodes", "other lists", wanted)
-    flat = list(chain.from_iterable(listed))
-    if set(map(type, flat)) - {int} or (flat and not -MOST_NODES < min(flat) <= max(flat) < MOST_NODES):
-        refuse("running.nodes", "another kind, or a number out of range", wanted)
-    pairs = np.array(flat, np.int64).reshape(-1, 2)
-    nodes, (node, gpus) = len(columns["capacity"]), pairs.T
-    if len(pairs) and (pairs.min() < 0 or node.max() >= nodes or gpus.max() > MOST_GPUS):
-        refuse("running.nodes", "a number out of range", f"nodes from 0 to {nodes - 1:,}, GPUs from 1")
+    flat = list(chain.from_iterable(pairs))
+    try:
+        found = np.array(flat, np.int64)
+    except (OverflowError, ValueError, TypeError):  # more than 64 bits, words, lists
+        refuse("running.nodes", "another kind", wanted)
+    if set(map(type, flat)) - {int}:
+        refuse("running.nodes", "another kind", wanted)
+    ran, capacity, free = columns["running_gpus"], columns["capacity"], columns["free"]
     place_at = np.zeros(len(lists) + 1, np.int64)
-    counts = np.fromiter(map(len, lists), np.int64, len(lists))
-    np.cumsum(counts, out=place_at[1:])
-    sums = np.add.reduceat(np.append(gpus, 0), place_at[:-1]) if len(lists) else np.zeros(0, np.int32)
-    wrong = (sums != columns["running_gpus"]) | (counts == 0)
-    if wrong.any() or (gpus < 1).any():
-        row = int(np.argmax(wrong))
-        refuse(
-            f"running.nodes[{row}]", "GPUs that are not the job's", f"{columns['running_gpus'][row]} in all, each >= 1"
-        )
-    if (columns["node_pool"][node] != np.repeat(columns["running_pool"], counts)).any():
-        refuse("running.nodes", "a node of another pool", "nodes of the job's pool")
-    used = np.bincount(node, gpus, minlength=nodes) + columns["free"]
-    if (used > columns["capacity"]).any():
-        one = int(np.argmax(used > columns["capacity"]))
-        refuse(f"nodes[{one}]", f"{used[one]:.0f} GPUs used and free", f"at most its {columns['capacity'][one]}")
-    return {"place_at": place_at, "place_node": node.astype(np.int32), "place_gpus": gpus.astype(np.int32)}
+    place_at[1:] = list(accumulate(map(len, lists)))
+    place_node, place_gpus = np.empty(len(pairs), np.int32), np.empty(len(pairs), np.int32)
+    wrong, at, used = fill_places(
+        found, place_at, ran, columns["running_pool"], columns["node_pool"], capacity, free, MOST_GPUS, place_node,
+        place_gpus,
+    )  # fmt: skip
+    if wrong == OUT_OF_RANGE:
+        refuse("running.nodes", "a number out of range", f"nodes from 0 to {len(capacity) - 1:,}, GPUs from 1")
+    if wrong == NOT_THE_JOBS:
+        refuse(f"running.nodes[{at}]", "GPUs that are not the job's", f"{ran[at]} in all, each >= 1")
+    if wrong == OTHER_POOL:
+        refuse(f"running.nodes[{at}]", "a node of another pool", "nodes of the job's pool")
+    if wrong == TOO_MANY:
+        refuse(f"nodes[{at}]", f"{used} GPUs used and free", f"at most its {capacity[at]}")
+    return {"place_at": place_at, "place_node": place_node, "place_gpus": place_gpus}
 
 
 _MORE = {"queued": ("job", "state", *TOLD_NAMES), "running": ("job", "nodes"), "nodes": ("name", "state")}
