@@ -42,6 +42,16 @@ class HostDecider:
         why = "no job that waits fits now" if waits.any() else "no job waits"
         return {"version": VERSION, "job": None, "host": None, "why": why}
 
+    def warm_up(self) -> None:
+        """Decide once for a job and a host, so that all compiled code is there."""
+        one, few, none, nobody = np.ones(1), np.ones(1, np.int32), np.zeros(0), np.zeros(0, np.int32)
+        self.decide(
+            Snapshot(
+                1.0, few, 0 * one, one, few, one, 0 * few, nobody, none, nobody, nobody, none, few, few, 0 * few,
+                cores=one, memory=one, node_cores=one, node_free_cores=one, node_memory=one, node_free_memory=one,
+            )
+        )  # fmt: skip
+
     def choose(
         self, hosts: np.ndarray, free: np.ndarray, wanted: np.ndarray, able: np.ndarray
     ) -> tuple[int, np.ndarray]:
@@ -127,4 +137,6 @@ def first_that_fits(free: np.ndarray, wanted: np.ndarray, submit: np.ndarray, wa
 
 def of_hosts(exported: Exported) -> HostDecider:
     """Who names hosts by an exported policy."""
-    return HostDecider(HostPolicy(exported))
+    decider = HostDecider(HostPolicy(exported))
+    decider.warm_up()
+    return decider
