@@ -211,7 +211,10 @@ def main() -> None:
         ),
     }  # fmt: skip
     load = os.getloadavg()[0]
-    busy = f"While this was measured, {load:.1f} processes wanted the {os.cpu_count()} cores (load average).\n"
+    cores, own = os.cpu_count(), os.nice(0)
+    busy = (
+        f"While this was measured, {load:.1f} processes wanted the {cores} cores (load average; own niceness {own}).\n"
+    )
     page = [HEAD, busy]
     for title, (header, rows) in tables.items():
         show_rows(title, header, rows)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, chain
 from typing import Any, NoReturn
@@ -145,10 +146,8 @@ _DECODER = json.JSONDecoder(parse_constant=_constant)
 
 
 def _parsed(text: str | bytes | bytearray) -> Any:
-    try:
+    with suppress(orjson.JSONDecodeError):  # it holds a copy of the text, which must be gone before the next is made
         return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        pass  # it holds a copy of the text, which must be gone before the next is made
     return _parsed_slowly(text)
 
 
