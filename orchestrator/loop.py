@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from berth.errors import SchedulerError
-from orchestrator.choosing import Chooser
+from orchestrator.starting import Chooser
 from orchestrator.host import Host
 from orchestrator.running import Backend, Ended
 

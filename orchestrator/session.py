@@ -11,7 +11,7 @@ from berth.errors import ConfigError
 from eval.ledger import Entry
 from orchestrator.backends import BACKENDS, Setting
 from orchestrator.bell import Bell
-from orchestrator.choosing import Chooser
+from orchestrator.starting import Chooser
 from orchestrator.host import Host
 from orchestrator.loop import run_jobs
 from orchestrator.metrics import Metrics

@@ -12,7 +12,7 @@ from envs.sim.simulator import simulate
 from envs.stage import set_stage
 from envs.workload import on_one_node
 from eval.played import from_episode
-from orchestrator.choosing import Choice, Heuristic
+from orchestrator.starting import Choice, Heuristic
 from orchestrator.clocks import VirtualClock
 from orchestrator.disciplines import DISCIPLINES
 from orchestrator.host import Host
