@@ -10,14 +10,13 @@ from allocation.tiers import fewest_nodes
 from berth.compiled import records
 from berth.errors import ConfigError, SnapshotError
 from envs.episode import SET_UP, Episode
-from envs.observation import JOB_NAMES
 from envs.options import Options
+from envs.recalling import predicted
 from envs.sim.cards import LEVELS
 from envs.sim.cluster import Nodes, Pool
 from envs.sim.history import TOLD_OF
 from envs.sim.members import ROSTER
 from envs.sim.playing import STEP, VIEW
-from envs.sim.scale import LONGEST
 from envs.sim.setting import ENDED, set_up
 from envs.sim.state import END, PLACE, SIZE
 from envs.sim.world import make_world
@@ -25,9 +24,6 @@ from envs.snapshot import HOLDING, Snapshot
 from envs.stage import Stage
 from envs.workload import Workload, can_fit
 from traces.trace import Trace
-
-PREDICTED = JOB_NAMES.index("predicted") - JOB_NAMES.index("by_user")
-"""The column of `history` that tells the predicted run time."""
 
 HOUR = 3600.0
 """How long a running job is taken to run, in seconds, where nobody tells anything."""
@@ -200,8 +196,7 @@ class Desk(Episode):
         """Run times as the policy needs them; one that goes by predictions takes those of the histories, if it must."""
         run_time = view.run_time[rows]
         if self.options.runtime_info == "predicted" and view.history is not None:
-            told = view.history[rows, PREDICTED].astype(float)
-            return np.where(np.isnan(run_time), np.expm1(told * np.log1p(LONGEST)), run_time)
+            return np.where(np.isnan(run_time), predicted(view.history[rows]), run_time)
         if np.isnan(run_time).any():
             raise SnapshotError("queued.run_time: null; want seconds, as far as they are known: this policy needs them")
         return run_time

@@ -4,14 +4,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from berth.compiled import records
 from envs.knowledge import similar_jobs
-from envs.sim.cards import TOLD
-from envs.sim.history import TOLD_OF, write_history
-from envs.sim.state import HISTORY, predict, remember
+from envs.observation import JOB_NAMES
+from envs.sim.history import TOLD_OF
+from envs.sim.members import ROSTER
+from envs.sim.scale import LONGEST
+from envs.sim.setting import histories_on_arrival, predict_on_arrival
+from envs.stage import by_end
 from traces.trace import Trace
 
-UNKNOWN = -1.0
-"""What marks sums of a group that must be made anew (envs/sim/history.py)."""
+PREDICTED = JOB_NAMES.index("predicted") - JOB_NAMES.index("by_user")
+"""The column of a history that tells the predicted run time."""
 
 
 class Kin(NamedTuple):
@@ -34,24 +38,21 @@ def recall(ended: Kin, end: np.ndarray, run_time: np.ndarray, asking: Kin, submi
 
     An end in the second of an arrival counts before it, as in the simulator.
     """
-    count, known = len(submit), len(end)
-    if not count:
+    if not len(submit):
         return Recalled(np.zeros((0, TOLD_OF), np.float32), np.zeros(0))
+    known = len(end)
     similar = similar_jobs(_trace(ended, asking))
-    groups = int(similar.max(initial=0)) + 1
-    recent, told = np.zeros((groups, 1 + HISTORY)), np.full((groups, TOLD), UNKNOWN, np.float32)
-    found = Recalled(np.zeros((count, TOLD_OF), np.float32), np.zeros(count))
-    by_end = np.lexsort((np.arange(known), end))
-    next_end = 0
-    for i in np.argsort(submit, kind="stable"):
-        while next_end < known and end[by_end[next_end]] <= submit[i]:
-            job = by_end[next_end]
-            remember(similar, recent, job, run_time[job])
-            told[similar[job][similar[job] >= 0], 0] = UNKNOWN
-            next_end += 1
-        write_history(similar, recent, told, known + i, found.history[i])
-        found.run_time[i] = predict(similar, recent, known + i)
-    return found
+    roster = records(known + len(submit), ROSTER)
+    roster["submit"][known:], roster["end"] = submit, np.inf
+    roster["end"][:known], roster["run_time"][:known] = end, run_time
+    groups = by_end(similar, roster)
+    asked = roster[known:], similar[known:]
+    return Recalled(histories_on_arrival(*asked, *groups), predict_on_arrival(*asked, *groups))
+
+
+def predicted(history: np.ndarray) -> np.ndarray:
+    """The run times that histories (jobs, TOLD_OF) predict, in seconds (jobs,)."""
+    return np.expm1(history[:, PREDICTED].astype(float) * np.log1p(LONGEST))
 
 
 def _trace(first: Kin, then: Kin) -> Trace:

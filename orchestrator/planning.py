@@ -97,7 +97,7 @@ class _Later:
         for _, _, end, _, places in self.running:
             for node, gpus in places if end <= self.now else ():
                 if states is None or states[node] == UP:
-                    self.free[node] += gpus
+                    self.free[node] = min(self.free[node] + gpus, self.view.capacity[node])
         self.running = [one for one in self.running if one[2] > self.now]
         self.holding.clear()  # whoever was chosen and did not fit is asked again
         return True

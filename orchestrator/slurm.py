@@ -14,7 +14,9 @@ import numpy as np
 from berth.commandline import option, parse, run, writable_file, written_whole
 from berth.errors import BerthError, ConfigError, SchedulerError
 from envs import wire
+from envs.desk import HOUR
 from envs.policies import POLICIES
+from envs.recalling import predicted
 from envs.snapshot import Snapshot
 from orchestrator.audit import Audit
 from orchestrator.choosing import Chooser, find_chooser
@@ -117,7 +119,7 @@ class Slurm:
         return [job for job in ready if self.handles(job) and job.gpus > 0]
 
     def view(self, state: State, queued: list[Job]) -> Snapshot:
-        """What the policy sees."""
+        """What the policy sees, checked as if it came from outside: compiled code trusts it."""
         config = self.config
         known = {name for node in state.nodes for name in node.partitions}
         for name in config.partition:
@@ -125,11 +127,11 @@ class Slurm:
                 raise SchedulerError(f"--partition {name}: no node is in it; want one of {', '.join(sorted(known))}")
         info = self.chooser.runtime_info or config.runtime_info or "request"
         assumed = config.assume_limit * 60 if config.assume_limit else float("nan")
-        return snapshot_of(state, queued, config.partition, info, assumed)
+        return wire.read(wire.write(snapshot_of(state, queued, config.partition, info, assumed)))
 
     def expected(self, view: Snapshot) -> np.ndarray:
         """How long queued jobs should run, whatever the policy may know."""
-        told = _predicted(view)
+        told = np.full(len(view.job), HOUR) if view.history is None else predicted(view.history)
         return np.where(np.isnan(view.run_time), told, view.run_time)
 
     def undo(self) -> list[Move]:
@@ -153,16 +155,6 @@ class Slurm:
         if text != self._trouble:
             self._trouble = text
             self.audit.add(mode=self.config.mode, error=text)
-
-
-def _predicted(view: Snapshot) -> np.ndarray:
-    """The run times that ended jobs tell, in seconds (queued,)."""
-    from envs.desk import PREDICTED
-    from envs.sim.scale import LONGEST
-
-    if view.history is None:
-        return np.full(len(view.job), 3600.0)
-    return np.expm1(view.history[:, PREDICTED].astype(float) * np.log1p(LONGEST))
 
 
 def main() -> None:

@@ -107,6 +107,10 @@ def snapshot_of(
     origin = min((job.submit for job in (*queued, *running)), default=state.now)
     told, guess = _recalled(state, queued), _recalled(state, running).run_time
     counts = [len(job.places) for job in running]
+    taken = dict.fromkeys(row, 0)  # nodes and jobs are not read in the same moment: what either says is taken, is
+    for job in running:
+        for name, gpus in job.places:
+            taken[name] += gpus
     start = _column(job.start for job in running) - origin
     submit = np.minimum(_column(job.submit for job in queued), state.now) - origin
     pool_of = [nodes[row[job.places[0][0]]][1] for job in running]
@@ -123,7 +127,7 @@ def snapshot_of(
         running_gpus=_whole(job.gpus for job in running),
         running_pool=_whole(pool_of),
         running_end=start + _known(running, guess, info, assumed),
-        free=_whole(max(0, node.gpus - node.used) if node.state == UP else 0 for node, _ in nodes),
+        free=_whole(max(0, node.gpus - max(node.used, taken[node.name])) * (node.state == UP) for node, _ in nodes),
         capacity=_whole(node.gpus for node, _ in nodes),
         node_pool=_whole(pool for _, pool in nodes),
         history=told.history,

@@ -1,0 +1,189 @@
+"""How often forecasts of starts hold: 80 % intervals against simulated truth, on moments that nothing was fitted on."""
+
+import time
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from berth.commandline import option, parse, run
+from berth.console import show_rows, tell
+from berth.errors import ConfigError
+from envs.clusters import find_cluster
+from envs.recalling import Kin, Recalled, recall
+from envs.sim.simulator import Schedule, simulate
+from envs.snapshot import Snapshot
+from envs.workload import Workload, prepare
+from orchestrator.doubting import Doubt, Temper, learn
+from orchestrator.forecasting import Coming, forecast, stretched
+from traces.read import read_trace
+
+INSIDE = 0.8
+"""What an interval should hold."""
+
+SHARED = (0.5, 0.7, 0.9, 1.0)
+"""How often jobs that are alike share a surprise: tried on the validation part."""
+
+STRETCHES = np.round(np.arange(0.5, 3.01, 0.05), 2)
+"""How far the ends of intervals are moved away from the median: tried on the validation part."""
+
+RULES = (("fcfs", "easy"), ("sjf", "easy"))
+"""Who led the cluster, whom the forecast is told of."""
+
+COMING = 400
+"""How many of the last arrivals those to come are drawn from."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What benchmarks/forecasts.py takes."""
+
+    clusters: tuple[str, ...] = option(("philly", "helios", "alibaba"), "clusters whose shipped samples are replayed")
+    moments: int = option(40, "moments of each part: validation, test")
+    draws: int = option(100, "simulations of a moment")
+    seed: int = option(0, "seed of moments and draws")
+
+
+class Truth:
+    """A replayed trace, seen at any moment as a Snapshot, and what came of it."""
+
+    def __init__(self, workload: Workload, policy: str, discipline: str) -> None:
+        self.workload, trace = workload, workload.trace
+        self.schedule: Schedule = simulate(workload, policy, discipline, runtime_info="predicted")
+        unknown = np.full(len(trace), "-1", object)
+        self.kin = Kin(
+            unknown if trace.user is None else trace.user, unknown if trace.vc is None else trace.vc, trace.gpus
+        )
+        self.told: Recalled = recall(self.kin, self.schedule.end, trace.run_time, self.kin, trace.submit)
+
+    def doubt(self, share: float) -> Doubt:
+        """What the jobs that ended in the first part of the trace teach."""
+        trace, end = self.workload.trace, self.schedule.end
+        known = end <= trace.submit[int(share * (len(trace) - 1))]
+        kin = Kin(*(column[known] for column in self.kin))
+        return learn(kin, trace.submit[known], end[known], trace.run_time[known])
+
+    def at(self, now: float) -> Snapshot:
+        """The cluster at a moment."""
+        trace, start, end, nodes = self.workload.trace, self.schedule.start, self.schedule.end, self.workload.nodes
+        queued = np.flatnonzero((trace.submit <= now) & (start > now))
+        running = np.flatnonzero((start <= now) & (end > now))
+        counts = self.schedule.place_count[running].astype(np.int64)
+        place_at = np.concatenate(([0], np.cumsum(counts)))
+        at = np.repeat(self.schedule.place_at[running] - place_at[:-1], counts) + np.arange(place_at[-1])
+        node, gpus = self.schedule.place_node[at], self.schedule.place_gpus[at]
+        used = np.bincount(node, gpus, minlength=len(nodes.capacity)).astype(np.int64)
+        pools = np.repeat(np.arange(len(nodes.pool_gpus)), np.diff(nodes.first))
+        guess = self.told.run_time[running]
+        return Snapshot(
+            now, queued, trace.submit[queued], now - trace.submit[queued], trace.gpus[queued],
+            self.told.run_time[queued], self.workload.pool[queued], running, start[running], trace.gpus[running],
+            self.workload.pool[running], start[running] + guess, nodes.capacity - used, nodes.capacity, pools,
+            history=self.told.history[queued], running_guess=guess, place_at=place_at, place_node=node, place_gpus=gpus,
+        )  # fmt: skip
+
+    def coming(self, now: float) -> Coming:
+        """The last arrivals, with what their run times were, or are expected to be."""
+        trace = self.workload.trace
+        last = np.flatnonzero(trace.submit <= now)[-COMING:]
+        ended = self.schedule.end[last] <= now
+        ran = np.where(ended, trace.run_time[last], self.told.run_time[last])
+        return Coming(trace.submit[last], trace.gpus[last], ran, self.told.run_time[last], self.workload.pool[last])
+
+    def moments(self, low: float, high: float, count: int, rng: np.random.Generator) -> np.ndarray:
+        """Moments of a part of the trace at which jobs wait."""
+        trace = self.workload.trace
+        first, last = trace.submit[int(low * (len(trace) - 1))], trace.submit[int(high * (len(trace) - 1))]
+        found: list[float] = []
+        for _ in range(50 * count):
+            now = float(rng.uniform(first, last))
+            if np.count_nonzero((trace.submit <= now) & (self.schedule.start > now)) and len(found) < count:
+                found.append(now)
+        return np.array(found)
+
+
+class Told(NamedTuple):
+    """What was forecast at some moments, and what came."""
+
+    ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # of each moment: low, median, high (queued,)
+    start: list[np.ndarray]  # of each moment: when jobs started (queued,)
+
+    def inside(self, stretch: float) -> float:
+        """The share of starts within their intervals; every moment counts the same, however many jobs wait then."""
+        held = []
+        for (low, middle, high), start in zip(self.ends, self.start, strict=True):
+            least, most = stretched(middle, low, stretch) - 1.0, stretched(middle, high, stretch) + 1.0
+            held.append(np.mean((start >= least) & (start <= most)))
+        return float(np.mean(held))
+
+    def best_stretch(self) -> float:
+        """The stretch that makes intervals hold what they should."""
+        away = [abs(self.inside(stretch) - INSIDE) for stretch in STRETCHES]
+        return float(STRETCHES[int(np.argmin(away))])
+
+    @property
+    def before(self) -> float:
+        """The share of starts before the median."""
+        pairs = zip(self.ends, self.start, strict=True)
+        return float(np.mean([np.mean(start <= middle) for (_, middle, _), start in pairs]))
+
+    @property
+    def starts(self) -> int:
+        """How many starts there are."""
+        return sum(map(len, self.start))
+
+
+def told_at(
+    truth: Truth, moments: np.ndarray, rule: tuple[str, str], doubt: Doubt, config: Config, shared: float
+) -> Told:
+    """Forecast at some moments."""
+    found = Told([], [])
+    for i, now in enumerate(moments):
+        view = truth.at(now)
+        temper = Temper(1.0, shared)
+        made = forecast(view, rule[0], rule[1], doubt, truth.coming(now), config.draws, config.seed + i, temper)
+        found.ends.append(made.interval(INSIDE))
+        found.start.append(truth.schedule.start[view.job] - now)
+    return found
+
+
+def main() -> None:
+    """Fit on validation moments how surprises are shared and intervals stretched; tell what holds on test moments."""
+    config = parse(Config, description=__doc__ or "")
+    if config.moments < 2 or config.draws < 10:
+        raise ConfigError("want at least 2 --moments and 10 --draws")
+    rows = []
+    for name in config.clusters:
+        cluster = find_cluster(name)
+        workload = prepare(read_trace(cluster.trace), cluster)
+        for rule in RULES:
+            truth, rng = Truth(workload, *rule), np.random.default_rng(config.seed)
+            fitted, tested = (truth.moments(*part, config.moments, rng) for part in ((0.6, 0.8), (0.8, 1.0)))
+            tries = {one: told_at(truth, fitted, rule, truth.doubt(0.6), config, one) for one in SHARED}
+            best = {one: tries[one].best_stretch() for one in SHARED}
+            shared = min(SHARED, key=lambda one: abs(np.log(best[one])))
+            stretch = best[shared]
+            begun = time.monotonic()
+            told = told_at(truth, tested, rule, truth.doubt(0.8), config, shared)
+            took = (time.monotonic() - begun) / max(1, len(tested))
+            rows.append((
+                name, " ".join(rule), f"{shared:g}", f"{stretch:g}", f"{100 * tries[shared].inside(stretch):.1f} %",
+                f"{100 * told.inside(stretch):.1f} %", f"{100 * told.inside(1.0):.1f} %", f"{100 * told.before:.1f} %",
+                f"{told.starts:,}", f"{took:.2f}",
+            ))  # fmt: skip
+            tell(" ".join(rows[-1]))
+    header = (
+        "sample",
+        "led by",
+        "stretched",
+        "held, validation",
+        "held, test",
+        "before the median",
+        "starts",
+        "s each",
+    )
+    show_rows("80 % intervals of starts, run times predicted", header, rows)
+
+
+if __name__ == "__main__":
+    run(main)
