@@ -21,7 +21,7 @@ from traces.read import read_trace
 INSIDE = 0.8
 """What an interval should hold."""
 
-SHARED = (0.5, 0.7, 0.9, 1.0)
+SHARED = (0.8, 1.0)
 """How often jobs that are alike share a surprise: tried on the validation part."""
 
 STRETCHES = np.round(np.arange(0.5, 3.01, 0.05), 2)
@@ -38,9 +38,11 @@ COMING = 400
 class Config:
     """What benchmarks/forecasts.py takes."""
 
-    clusters: tuple[str, ...] = option(("philly", "helios", "alibaba"), "clusters whose shipped samples are replayed")
-    moments: int = option(40, "moments of each part: validation, test")
-    draws: int = option(100, "simulations of a moment")
+    clusters: tuple[str, ...] = option(
+        ("philly", "helios", "alibaba", "synthetic"), "clusters whose shipped samples are replayed"
+    )
+    moments: int = option(60, "moments of each part: validation, test")
+    draws: int = option(50, "simulations of a moment")
     seed: int = option(0, "seed of moments and draws")
 
 

@@ -26,6 +26,9 @@ WINK = 1e-3
 """Run time of the job that opens a simulation, in seconds: too short to be in anybody's way."""
 
 
+AHEAD, STRETCH_OF = 1_600, 100
+"""How many arrivals are drawn for each simulation, and how many of them in a row."""
+
 STRETCH = 1.2
 """How far the ends of intervals are moved away from the median where nothing else was fitted (docs/slurm.md)."""
 
@@ -45,6 +48,13 @@ class Coming(NamedTuple):
 
 NOBODY = Coming(*(np.zeros(0) for _ in range(5)))
 """Nobody comes."""
+
+
+class Limits(NamedTuple):
+    """After how many seconds a scheduler ends jobs; infinite where it does not."""
+
+    queued: np.ndarray  # (queued,) s from their start
+    running: np.ndarray  # (running,) s from now
 
 
 class Forecast(NamedTuple):
@@ -92,18 +102,21 @@ def forecast(
     draws: int = 200,
     seed: int = 0,
     temper: Temper = AS_FITTED,
+    limits: Limits | None = None,
 ) -> Forecast:
     """Simulate what a Snapshot may become under a policy, `draws` times.
 
     A policy may also be an order: ranks (queued,), the lowest first, ahead of whoever comes later. Policies that
-    need run times go by what the Snapshot tells of them, or ended jobs. Raises ConfigError for a policy that is a
-    Python function, SnapshotError for running jobs without places.
+    need run times go by what the Snapshot tells of them, or ended jobs; `limits` are what no run time exceeds. Raises
+    ConfigError for a policy that is a Python function, SnapshotError for running jobs without places.
     """
     fixed = _fixed(view)
     rng = np.random.default_rng(seed)
     known = _known(view)
     queued = draw_queued(view, doubt, rng, draws, temper)
     left = draw_running(view, doubt, rng, draws, temper)
+    if limits is not None:
+        queued, left = np.minimum(queued, limits.queued), np.minimum(left, limits.running)
     start = np.full((draws, len(view.job)), np.inf)
     for i in range(draws):
         later = _drawn(coming, rng, view.now)
@@ -144,12 +157,14 @@ def _fixed(view: Snapshot) -> _Fixed:
 
 
 def _drawn(coming: Coming, rng: np.random.Generator, now: float) -> Coming:
-    """Arrivals of the next while: a stretch of those that came before, begun at random, once around."""
+    """Arrivals of the next while: stretches of those that came before, one after the other, each begun at random."""
     count = len(coming.submit)
     if count < 2:
         return NOBODY
     gaps = np.diff(coming.submit, append=coming.submit[-1] + (coming.submit[-1] - coming.submit[0]) / (count - 1))
-    order = (rng.integers(count) + np.arange(count)) % count
+    steps = np.arange(min(count, STRETCH_OF))
+    rounds = AHEAD // len(steps)
+    order = np.concatenate([(rng.integers(count) + steps) % count for _ in range(rounds)])
     submit = now + np.cumsum(gaps[order])
     return Coming(submit, *(column[order] for column in coming[1:]))
 

@@ -19,8 +19,8 @@ from envs.recalling import Kin, predicted
 from envs.sim.simulator import DISCIPLINES, check_options
 from envs.snapshot import Snapshot
 from orchestrator.choosing import find_chooser
-from orchestrator.doubting import Doubt, Temper, learn, unlearned
-from orchestrator.forecasting import NOBODY, STRETCH, Coming, Forecast, forecast
+from orchestrator.doubting import Doubt, learn, unlearned
+from orchestrator.forecasting import NOBODY, STRETCH, Coming, Forecast, Limits, forecast
 from orchestrator.rounds import check_least, check_seconds, warn
 from orchestrator.slurm_reading import Commands, Reader
 from orchestrator.slurm_state import Job, State, is_ready, snapshot_of
@@ -69,6 +69,7 @@ class Queue:
     rank: np.ndarray  # (queued,) the present order
     doubt: Doubt
     coming: Coming
+    limits: Limits | None = None
 
 
 def of_file(path: str) -> Queue:
@@ -87,7 +88,16 @@ def of_slurm(config: Config) -> Queue:
     pending = [job for job in state.pending if is_ready(job, state.now) and job.gpus > 0]
     queued = [job for job in pending if not wanted or wanted & set(job.partitions)]
     view = wire.read(wire.write(snapshot_of(state, queued, config.partition, "predicted")))
-    return Queue(view, np.arange(len(queued)), doubt_of(state), coming_of(state, view, config.partition))
+    coming = coming_of(state, view, config.partition)
+    return Queue(view, np.arange(len(queued)), doubt_of(state), coming, limits_of(state, queued, view))
+
+
+def limits_of(state: State, queued: Sequence[Job], view: Snapshot) -> Limits:
+    """Time limits, at which Slurm ends jobs."""
+    until = {job.id: job.start + job.limit for job in state.running if job.limit == job.limit}
+    left = [until.get(int(job), np.inf) - state.now for job in view.running_job]
+    most = [job.limit if job.limit == job.limit else np.inf for job in queued]
+    return Limits(np.maximum(1.0, np.array(most, float)), np.maximum(1.0, np.array(left, float)))
 
 
 def doubt_of(state: State) -> Doubt:
@@ -125,7 +135,14 @@ def foretell(queue: Queue, word: str, config: Config) -> Forecast:
         order = chooser.plan(told, np.where(np.isnan(view.run_time), known, view.run_time), len(known), 30.0).order
         policy = np.argsort(order)
     return forecast(
-        queue.view, policy, config.discipline, queue.doubt, queue.coming, config.draws, config.seed, Temper()
+        queue.view,
+        policy,
+        config.discipline,
+        queue.doubt,
+        queue.coming,
+        config.draws,
+        config.seed,
+        limits=queue.limits,
     )
 
 
