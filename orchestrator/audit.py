@@ -1,8 +1,10 @@
 """The log of what was done to a cluster: one JSON object a line, never rewritten."""
 
+import fcntl
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +42,18 @@ class Audit:
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self.path = path
         self.warn = warn
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let nobody else act by this log meanwhile; raises ConfigError where somebody does already."""
+        try:
+            with self.path.open("a", encoding="utf-8") as log:
+                fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process, however that ends
+                yield
+        except BlockingIOError:
+            raise ConfigError(
+                f"--log {self.path}: another agent acts by it; want it stopped first, or another log"
+            ) from None
 
     def add(self, **entry: Any) -> None:
         """Append an entry, on the disk when this returns; raises ConfigError where it cannot be written."""

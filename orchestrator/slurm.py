@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,13 +162,14 @@ def main() -> None:
     """Do one round, or one after the other, and tell what each has done."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
     cluster = Slurm(config)
-    if config.undo:
-        moves = cluster.undo()
-        report(config.mode, [move.words for move in moves], "nothing to undo: no change of the log still stands")
-    elif config.once:
-        _act(cluster)
-    else:
-        again_and_again(lambda: _act(cluster), config.interval, BerthError, cluster.tell_trouble)
+    with cluster.audit.alone() if config.mode == "apply" else nullcontext():
+        if config.undo:
+            moves = cluster.undo()
+            report(config.mode, [move.words for move in moves], "nothing to undo: no change of the log still stands")
+        elif config.once:
+            _act(cluster)
+        else:
+            again_and_again(lambda: _act(cluster), config.interval, BerthError, cluster.tell_trouble)
 
 
 def _act(cluster: Slurm) -> None:

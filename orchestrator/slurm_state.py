@@ -72,9 +72,13 @@ class State(NamedTuple):
     nodes: tuple[Node, ...]
 
 
+AHEAD = 60.0
+"""How many seconds the controller's clock may be ahead of ours."""
+
+
 def is_ready(job: Job, now: float) -> bool:
     """Whether a pending job could start if there were room: not held, no dependency, no later beginning."""
-    return job.priority > 0 and job.eligible <= now and job.reason not in NOT_READY
+    return job.priority > 0 and job.eligible <= now + AHEAD and job.reason not in NOT_READY
 
 
 def in_order(jobs: Sequence[Job]) -> list[Job]:

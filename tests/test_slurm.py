@@ -311,3 +311,11 @@ def test_nodes_and_jobs_that_were_read_a_moment_apart_make_a_sound_snapshot():
     again = wire.read(wire.write(view))
     decided = find_chooser("sjf", nodes=True)._replace(word="").plan(again, again.run_time, 100, 60.0)
     assert sorted(decided.order.tolist()) == [0, 1, 2]
+
+
+def test_two_agents_do_not_act_by_one_log(tmp_path):
+    first, second = (agent(tmp_path, Recorded()).audit for _ in range(2))
+    with first.alone(), pytest.raises(ConfigError, match="another agent"), second.alone():
+        pass
+    with second.alone():
+        pass
