@@ -9,6 +9,7 @@ from berth.errors import ConfigError, SnapshotError
 from envs.desk import HOUR, arranged
 from envs.policies import Policy, find_policy
 from envs.recalling import predicted
+from envs.sim import kernel
 from envs.sim.cluster import Nodes, Pool
 from envs.sim.members import ROSTER
 from envs.sim.simulator import Simulation
@@ -28,6 +29,9 @@ WINK = 1e-3
 
 AHEAD, STRETCH_OF = 1_600, 100
 """How many arrivals are drawn for each simulation, and how many of them in a row."""
+
+EVENTS = 100
+"""How many events are simulated between two looks at whether all have started."""
 
 STRETCH = 1.2
 """How far the ends of intervals are moved away from the median where nothing else was fitted (docs/slurm.md)."""
@@ -208,8 +212,17 @@ def _played(
     past = Past(roster, fixed.places, np.arange(count, dtype=np.int32), count - holds - waits,
                 np.empty((count, 0), np.int32), np.zeros((0, 0)))  # fmt: skip
     chosen = _as_policy(policy, rows, holds, count)
-    schedule = Simulation(workload, chosen, discipline, runtime_info="request", past=past).run()
-    return schedule.start[holds : holds + waits]
+    simulation = Simulation(workload, chosen, discipline, runtime_info="request", past=past)
+    return _starts(simulation, slice(holds, holds + waits))
+
+
+def _starts(simulation: Simulation, asked: slice) -> np.ndarray:
+    """Starts of some jobs; what comes after the last of them is not simulated."""
+    simulation._first_event()
+    start = simulation.world.jobs["start"]
+    while (start[asked] < 0).any() and kernel.replay(*simulation.world, EVENTS):
+        pass
+    return np.where(start[asked] < 0, np.inf, start[asked])
 
 
 def _as_policy(policy: str | Policy | np.ndarray, rows: np.ndarray, holds: int, count: int) -> Policy:

@@ -277,7 +277,7 @@ def _base(job: Job, means: str) -> int:
 def _words(means: str, job: str, value: Any) -> tuple[str, ...]:
     """The command that gives a job a value."""
     if means == "hold":
-        return "scontrol", "release" if value else "hold", job
+        return "scontrol", "release" if value else "uhold", job  # as its user has held it, who may let it go
     name = {"site": "SiteFactor", "priority": "Priority", NODES: "ReqNodeList"}[means]
     return "scontrol", "update", f"JobId={job}", f"{name}={value}"
 
