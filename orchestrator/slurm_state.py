@@ -1,7 +1,7 @@
 """A cluster under Slurm at one moment, in rows of our own."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -105,16 +105,13 @@ def snapshot_of(
     number = {pool: i for i, pool in enumerate(used)}
     nodes = [(node, number[pool]) for node, pool in nodes if pool >= 0]
     row = {node.name: i for i, (node, _) in enumerate(nodes)}
-    running = [job for job in state.running if job.gpus > 0 and any(name in row for name, _ in job.places)]
-    running = [job._replace(places=tuple(p for p in job.places if p[0] in row and p[1] > 0)) for job in running]
-    running = [job._replace(gpus=sum(gpus for _, gpus in job.places)) for job in running if job.places]
+    running = _running_on(state, row)
     origin = min((job.submit for job in (*queued, *running)), default=state.now)
     told, guess = _recalled(state, queued), _recalled(state, running).run_time
     counts = [len(job.places) for job in running]
     taken = dict.fromkeys(row, 0)  # nodes and jobs are not read in the same moment: what either says is taken, is
-    for job in running:
-        for name, gpus in job.places:
-            taken[name] += gpus
+    for name, gpus in (place for job in running for place in job.places):
+        taken[name] += gpus
     start = _column(job.start for job in running) - origin
     submit = np.minimum(_column(job.submit for job in queued), state.now) - origin
     pool_of = [nodes[row[job.places[0][0]]][1] for job in running]
@@ -149,6 +146,15 @@ def snapshot_of(
         node_free_memory=_column(max(0.0, node.memory - node.used_memory) for node, _ in nodes),
         pool_name=tuple(names[pool] for pool in used),
     )
+
+
+def _running_on(state: State, nodes: Container[str]) -> list[Job]:
+    """The jobs that have GPUs on some nodes, with these alone."""
+    here = [
+        job._replace(places=tuple((name, gpus) for name, gpus in job.places if name in nodes and gpus > 0))
+        for job in state.running
+    ]
+    return [job._replace(gpus=sum(gpus for _, gpus in job.places)) for job in here if job.places]
 
 
 def _pool(there: Sequence[str], partitions: Sequence[str]) -> int:
