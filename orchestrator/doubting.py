@@ -66,7 +66,7 @@ class Temper(NamedTuple):
     """How surprises are drawn; fitted on moments whose outcome is known (benchmarks/forecasts.py)."""
 
     wide: float = 1.0  # by what they are stretched
-    shared: float = 0.9  # how often a job has the surprise that others like it have in the same draw
+    shared: float = 1.0  # how often a job has the surprise that others like it have in the same draw
 
 
 def draw_queued(view: Snapshot, doubt: Doubt, rng: np.random.Generator, draws: int, temper: Temper) -> np.ndarray:
