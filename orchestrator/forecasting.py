@@ -33,7 +33,7 @@ AHEAD, STRETCH_OF = 1_600, 100
 EVENTS = 100
 """How many events are simulated between two looks at whether all have started."""
 
-STRETCH = 1.25
+STRETCH = 1.35
 """How far the ends of intervals are moved away from the median where nothing else was fitted (docs/slurm.md)."""
 
 AS_FITTED = Temper()
