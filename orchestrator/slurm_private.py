@@ -108,6 +108,7 @@ class PrivateSlurm:
     def __exit__(
         self, kind: type[BaseException] | None, trouble: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end_jobs()
         for name in self.names:
             self.stop(f"slurmd.{name}.pid")
         self.stop("slurmctld.pid")
@@ -198,6 +199,17 @@ class PrivateSlurm:
     def start_node(self, name: str) -> None:
         """Start the daemon of a node."""
         self._daemon(["slurmd", "-N", name, "-f", str(self.conf)])
+
+    def end_jobs(self) -> None:
+        """End all jobs, which would outlive their node's daemon; nothing where the controller is not up."""
+        end = time.monotonic() + 15.0
+        while (self.folder / "slurmctld.pid").exists() and time.monotonic() < end:
+            left = self.run("squeue", "-h", "-t", "PD,R,CG", "-o", "%A", check=False).split()
+            if not left or not all(word.isdecimal() for word in left):
+                return
+            self.run("scancel", "--signal=KILL", "--full", *left, check=False)
+            self.run("scancel", *left, check=False)
+            time.sleep(0.3)
 
     def stop_controller(self, kill: bool = False) -> None:
         """Stop the controller; jobs that run go on."""

@@ -319,3 +319,13 @@ def test_two_agents_do_not_act_by_one_log(tmp_path):
         pass
     with second.alone():
         pass
+
+
+def test_ended_jobs_are_read_as_the_accounting_told_them():
+    skipped: list[str] = []
+    ended = slurm_json.ended(recorded("sacct.json"), "gpus", skipped)
+    assert skipped == []
+    assert [(job.id, job.user, job.account, job.gpus, job.end - job.start) for job in ended] == [
+        (1, "games", "red", 2, 1.0), (2, "games", "red", 4, 2.0), (3, "games", "red", 8, 3.0),
+        (4, "games", "red", 1, 1.0), (5, "games", "red", 1, 1.0),
+    ]  # fmt: skip
