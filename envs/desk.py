@@ -10,8 +10,8 @@ from allocation.tiers import fewest_nodes
 from berth.compiled import records
 from berth.errors import ConfigError, SnapshotError
 from envs.episode import SET_UP, Episode
-from envs.observation import JOB_NAMES
 from envs.options import Options
+from envs.recalling import PREDICTED
 from envs.sim import laying
 from envs.sim.cards import LEVELS
 from envs.sim.cluster import Nodes, Pool
@@ -26,9 +26,6 @@ from envs.snapshot import HOLDING, QUEUED, Snapshot
 from envs.stage import Stage
 from envs.workload import Workload, can_fit
 from traces.trace import Trace
-
-PREDICTED = JOB_NAMES.index("predicted") - JOB_NAMES.index("by_user")
-"""The column of `history` that tells the predicted run time."""
 
 _KNOWN = {"hidden": laying.HIDDEN, "predicted": laying.PREDICTED}
 

@@ -73,6 +73,8 @@ class JobDecider:
         if self.policy is None:
             return _answer(view, desk.take(0))  # the window is one slot: the first job in line that can be chosen
         action, logits = self.policy.best(desk.observation, desk.arrays["prior"])
+        if np.isnan(logits).any():
+            raise SnapshotError(f"{self.name} answers NaN; want numbers: its weights are of no use here")
         told = _scores(view, desk, logits) if scores else {}
         if action >= self.options.window:
             return _nobody("the policy waits") | told
