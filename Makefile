@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test check format bench results clean
+.PHONY: help setup demo test check slurm-test format bench results clean
 
 help:            ## say what can be made
-	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP)  ## make .venv and install what requirements.txt and requirements-dev.txt name
 
@@ -31,6 +31,11 @@ check: setup     ## format, lint, types, import layers, tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2
+
+slurm-test: setup  ## the agent beside a real Slurm on loopback (root; installs Debian's slurm-wlm and munge)
+	@PATH="$$PATH:/usr/sbin"; command -v slurmctld slurmd munged >/dev/null || \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends slurm-wlm munge; }
+	$(BIN)/python -m pytest -m "slurm or not slurm" tests/test_slurm*.py
 
 format: setup    ## put every file into the house's format
 	$(BIN)/ruff format .

@@ -3,12 +3,14 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import numba
 import numpy as np
+from numba.core import event
 
 _ROOT = Path(__file__).resolve().parent.parent
 _COMPILED_FOLDERS = ("allocation", "envs/sim")
@@ -61,6 +63,13 @@ def records(count: int, fields: np.dtype) -> np.ndarray:
     """
     rows = np.zeros(count, fields)
     return rows.view(np.recarray) if numba.config.DISABLE_JIT else rows
+
+
+@contextmanager
+def compilations() -> Iterator[list[object]]:
+    """A list that grows with whatever is compiled meanwhile; what is found on disk is not."""
+    with event.install_recorder("numba:run_pass") as recorder:
+        yield recorder.buffer
 
 
 def is_compiled(function: str = "") -> bool:

@@ -10,24 +10,24 @@ from allocation.tiers import fewest_nodes
 from berth.compiled import records
 from berth.errors import ConfigError, SnapshotError
 from envs.episode import SET_UP, Episode
-from envs.observation import JOB_NAMES
 from envs.options import Options
+from envs.recalling import PREDICTED
+from envs.sim import laying
 from envs.sim.cards import LEVELS
 from envs.sim.cluster import Nodes, Pool
 from envs.sim.history import TOLD_OF
+from envs.sim.laying import QUEUED_ROWS, RUNNING_ROWS, fill_roster, find_rows
 from envs.sim.members import ROSTER
 from envs.sim.playing import STEP, VIEW
-from envs.sim.scale import LONGEST
 from envs.sim.setting import ENDED, set_up
 from envs.sim.state import END, PLACE, SIZE
 from envs.sim.world import make_world
-from envs.snapshot import HOLDING, Snapshot
+from envs.snapshot import HOLDING, QUEUED, Snapshot
 from envs.stage import Stage
 from envs.workload import Workload, can_fit
 from traces.trace import Trace
 
-PREDICTED = JOB_NAMES.index("predicted") - JOB_NAMES.index("by_user")
-"""The column of `history` that tells the predicted run time."""
+_KNOWN = {"hidden": laying.HIDDEN, "predicted": laying.PREDICTED}
 
 HOUR = 3600.0
 """How long a running job is taken to run, in seconds, where nobody tells anything."""
@@ -86,8 +86,11 @@ class Desk(Episode):
         roster = self.stage.roster
         self._possible = can_fit(nodes, roster["pool"], roster["gpus"], options.placement.placer.code)
         self._needs_places = self.now["backfill"] or options.lookahead_mode in ("per_gpu", "sorted")
+        self._fewest, self._most = roster["fewest"].copy(), roster["most"].copy()
+        self._known = _KNOWN.get(options.runtime_info, laying.TOLD)
         self._size("base", np.zeros(1))
         self._size("by_end", np.zeros(2, np.int32))
+        self._make_room(64, 64, 64)
 
     def look(self, view: Snapshot, nodes: np.ndarray, anew: bool = False) -> bool:
         """Lay a Snapshot out and see it; tells whether something can be chosen.
@@ -98,7 +101,7 @@ class Desk(Episode):
         if self._needs_places and view.place_at is None:
             raise SnapshotError("running.nodes: nothing; want the nodes of every running job, which this policy needs")
         self._view, self._order = view, nodes
-        self._rows = self._shown(view)
+        self._tell(view)
         self._lay_out_rows(view)
         a = self.arrays
         a["free"][:] = view.free[nodes]
@@ -133,78 +136,60 @@ class Desk(Episode):
         """The jobs in the window, slot by slot, by their rows in the Snapshot's queue."""
         return self._rows[self.window_jobs() - len(self._view.running_job)]
 
-    def _shown(self, view: Snapshot) -> np.ndarray:
-        """The rows of the jobs that wait and could ever start, in the order of their arrival."""
-        can = view.gpus <= self.nodes.pool_gpus[view.pool]
-        if view.state is not None:
-            can &= view.state <= HOLDING
-        rows = np.flatnonzero(can)
-        rows = rows[self._possible[self._size_of(view.pool[rows], view.gpus[rows])]]
-        return rows[np.argsort(view.submit[rows], kind="stable")]
+    def _make_room(self, queued: int, running: int, places: int) -> None:
+        """Make the tables that Snapshots are copied to for compiled code, which wants its arrays always alike."""
+        count = queued + running + 1
+        self._queued, self._running = np.zeros((len(QUEUED_ROWS), queued)), np.zeros((len(RUNNING_ROWS), running))
+        self._told, self._waiting = np.zeros((queued, TOLD_OF), np.float32), np.zeros(queued, np.int64)
+        self._roster, self._history = records(count, ROSTER), np.zeros((count, TOLD_OF), np.float32)
+        self._groups, self._all = np.full((count, LEVELS), -1, np.int32), np.arange(count, dtype=np.int32)
+        self._past_places = records(places, PLACE)
 
-    def _size_of(self, pool: np.ndarray, gpus: np.ndarray) -> np.ndarray:
-        """The size classes of jobs; one that has more GPUs than its pool counts as if it had them all."""
-        return self._sizes[pool] + np.minimum(gpus, self.nodes.pool_gpus[pool]) - 1
+    def _tell(self, view: Snapshot) -> None:
+        """Copy what is told of jobs to the tables, and find the rows of those that wait and could ever start."""
+        count, ran = len(view.job), len(view.running_job)
+        places = 0 if view.place_node is None else len(view.place_node)
+        if count > self._queued.shape[1] or ran > self._running.shape[1] or places > len(self._past_places):
+            self._make_room(*(64 + 3 * need // 2 for need in (count, ran, places)))
+        queued, running = self._queued, self._running
+        queued[0, :count], queued[1, :count], queued[2, :count] = view.submit, view.gpus, view.run_time
+        queued[3, :count], queued[4, :count] = view.pool, QUEUED if view.state is None else view.state
+        self._told[:count] = 0.0 if view.history is None else view.history
+        running[0, :ran], running[1, :ran], running[2, :ran] = view.running_start, view.running_gpus, view.running_pool
+        running[3, :ran], guess = view.running_end, view.running_guess
+        running[4, :ran] = view.running_end - view.running_start if guess is None else guess
+        if view.place_at is not None:
+            running[5, :ran] = np.diff(view.place_at)
+        found = find_rows(queued, count, HOLDING, self.nodes.pool_gpus, self._sizes, self._possible, self._waiting)
+        self._rows = self._waiting[:found]
 
     def _lay_out_rows(self, view: Snapshot) -> None:
-        """Lay out the running jobs, those that wait, and one that comes later, as no episode is without."""
-        rows, ran = self._rows, len(view.running_job)
-        count = ran + len(rows) + 1
-        roster = self._roster(view, count)
-        history = np.zeros((count, TOLD_OF), np.float32)
-        if view.history is not None:
-            history[ran:-1] = view.history[rows]
-        self._hold(count, int(roster["most"].sum()), 0)
+        """Lay out the running jobs, those that wait, and one that comes later."""
+        ran = len(view.running_job)
+        count = ran + len(self._rows) + 1
+        need = fill_roster(
+            view.now, self._known if view.history is not None else min(self._known, laying.TOLD), HOLDING, PREDICTED,
+            self._queued, self._running, self._told, view.place_at is not None, self._rows, ran, self.nodes.pool_gpus,
+            self._sizes, self._fewest, self._most, self._roster, self._history,
+        )  # fmt: skip
+        if need == laying.UNKNOWN:
+            raise SnapshotError("queued.run_time: null; want seconds, as far as they are known: this policy needs them")
+        self._hold(count, need, 0)
         self._size("jobs", self._buffers["jobs"][:count])
         if len(self.arrays["ends"]) < count:
             self._size("ends", records(2 * count, END))
             self._size("later", np.zeros(2 * count))
-        places = records(0 if view.place_node is None else len(view.place_node), PLACE)
         if view.place_node is not None:
             stands = np.empty(len(self._order), np.int32)
             stands[self._order] = np.arange(len(self._order))
-            places["node"], places["gpus"] = stands[view.place_node], view.place_gpus
+            past = self._past_places[: len(view.place_node)]
+            past["node"], past["gpus"] = stands[view.place_node], view.place_gpus
         set_up(
-            roster, np.full((count, LEVELS), -1, np.int32), places, _NO_GROUPS, _NONE_ENDED, history, self._local,
-            np.arange(count, dtype=np.int32), 1, 1, False, *(self.arrays[name] for name in SET_UP),
+            self._roster, self._groups, self._past_places, _NO_GROUPS, _NONE_ENDED, self._history, self._local,
+            self._all[:count], 1, 1, False, *(self.arrays[name] for name in SET_UP),
         )  # fmt: skip
-        guess = view.running_end - view.running_start if view.running_guess is None else view.running_guess
+        guess = self._running[4, :ran]
         self.arrays["cards"]["guess"][:ran] = np.where(np.isnan(guess), HOUR, guess)
-
-    def _roster(self, view: Snapshot, count: int) -> np.ndarray:
-        """The jobs as the roster of a trace would have them."""
-        rows, ran = self._rows, len(view.running_job)
-        roster = records(count, ROSTER)
-        roster["submit"][:ran], roster["submit"][ran:-1], roster["submit"][-1] = (
-            view.running_start, view.submit[rows], view.now + 1.0,
-        )  # fmt: skip
-        roster["estimate"] = np.nan
-        if self.options.runtime_info != "hidden":
-            roster["estimate"][:ran] = view.running_end - view.running_start
-            roster["estimate"][ran:-1] = self._known(view, rows)
-        roster["run_time"], roster["held"], roster["start"], roster["end"] = 1.0, -1.0, np.inf, np.inf
-        roster["start"][:ran] = view.running_start
-        if view.state is not None:
-            roster["held"][ran:-1][view.state[rows] == HOLDING] = 0.0
-        pool = np.concatenate((view.running_pool, view.pool[rows], [0])).astype(np.int32)
-        gpus = np.concatenate((view.running_gpus, view.gpus[rows], [1])).astype(np.int32)
-        size = self._size_of(pool, gpus)
-        roster["pool"], roster["gpus"], roster["size_class"] = pool, gpus, size
-        roster["fewest"], roster["most"] = self.stage.roster["fewest"][size], self.stage.roster["most"][size]
-        if view.place_at is not None:
-            roster["place_at"][:ran] = view.place_at[:-1]
-            roster["place_count"][:ran] = roster["most"][:ran] = np.diff(view.place_at)
-        return roster
-
-    def _known(self, view: Snapshot, rows: np.ndarray) -> np.ndarray:
-        """Run times as the policy needs them; one that goes by predictions takes those of the histories, if it must."""
-        run_time = view.run_time[rows]
-        if self.options.runtime_info == "predicted" and view.history is not None:
-            told = view.history[rows, PREDICTED].astype(float)
-            return np.where(np.isnan(run_time), np.expm1(told * np.log1p(LONGEST)), run_time)
-        if np.isnan(run_time).any():
-            raise SnapshotError("queued.run_time: null; want seconds, as far as they are known: this policy needs them")
-        return run_time
 
 
 def _stage(options: Options, nodes: Nodes, sizes: np.ndarray) -> Stage:

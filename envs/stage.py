@@ -98,7 +98,7 @@ def set_stage(workload: Workload, options: Options) -> Stage:
     elif discipline == "easy":  # no pool is asked again before something happens to it
         roster["held"] = roster["submit"]
     groups = similar_jobs(workload.trace)
-    ended_at, ended = _by_end(groups, roster)
+    ended_at, ended = by_end(groups, roster)
     every = max(EVERY, len(jobs) // EVERY)
     history = histories_on_arrival(roster, groups, ended_at, ended)
     stage = Stage(workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every), history)
@@ -116,7 +116,7 @@ def knowing(stage: Stage, runtime_info: str, seed: int) -> Stage:
     return stage._replace(roster=roster, world=stage.world._replace(sim=sim))
 
 
-def _by_end(groups: np.ndarray, roster: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def by_end(groups: np.ndarray, roster: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where each group begins, and the jobs of each by their ends, one group after the other."""
     there = groups.ravel() >= 0
     job = np.repeat(np.arange(len(groups), dtype=np.int32), groups.shape[1])[there]

@@ -2,15 +2,33 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
-from itertools import chain
-from typing import Any, NamedTuple, NoReturn
+from itertools import accumulate, chain
+from typing import Any, NoReturn
 
 import numpy as np
+import orjson
 
 from berth.errors import SnapshotError
+from envs.columns import (
+    LATEST,
+    LONGEST_NAME,
+    WHOLE,
+    Numbers,
+    Plan,
+    kind,
+    make_plan,
+    names,
+    numbers,
+    refuse,
+    rows,
+    shown,
+    words,
+)
 from envs.observation import JOB_NAMES
 from envs.sim.history import TOLD_OF
+from envs.sim.placed import NOT_THE_JOBS, OTHER_POOL, OUT_OF_RANGE, TOO_MANY, fill_places
 from envs.snapshot import UP, Snapshot
 
 VERSION = 1
@@ -20,11 +38,6 @@ MOST_JOBS, MOST_NODES, MOST_POOLS = 50_000, 20_000, 1_000
 
 MOST_GPUS, MOST_IN_ALL = 1_024, 200_000
 """How many GPUs a node may have, and all nodes together."""
-
-LATEST = 1e12
-"""The largest number of seconds."""
-
-LONGEST_NAME = 256
 
 STATES = ("queued", "holding", "cancelled", "failed")
 """What `queued.state` may say, by the numbers of envs/snapshot.py."""
@@ -36,37 +49,25 @@ TOLD_NAMES = tuple(JOB_NAMES[JOB_NAMES.index("by_user") :][:TOLD_OF])
 """The columns of `queued` that ended jobs tell, all of them or none."""
 
 
-class Numbers(NamedTuple):
-    """A column of numbers, and what they may be."""
-
-    field: str  # of the Snapshot
-    kind: type = np.float64
-    least: float = 0.0
-    most: float = LATEST
-    null: bool = False  # null stands for a number that is not known
-    needed: bool = True
-
-
-_WHOLE = np.int32
 _QUEUED = {
     "submit": Numbers("submit"),
-    "gpus": Numbers("gpus", _WHOLE, 1, MOST_IN_ALL),
+    "gpus": Numbers("gpus", WHOLE, 1, MOST_IN_ALL),
     "run_time": Numbers("run_time", null=True),
-    "pool": Numbers("pool", _WHOLE, 0, MOST_POOLS - 1),
+    "pool": Numbers("pool", WHOLE, 0, MOST_POOLS - 1),
     "cores": Numbers("cores", needed=False),
     "memory": Numbers("memory", needed=False),
 }
 _RUNNING = {
     "start": Numbers("running_start"),
-    "gpus": Numbers("running_gpus", _WHOLE, 1, MOST_IN_ALL),
+    "gpus": Numbers("running_gpus", WHOLE, 1, MOST_IN_ALL),
     "end": Numbers("running_end", null=True),
-    "pool": Numbers("running_pool", _WHOLE, 0, MOST_POOLS - 1),
+    "pool": Numbers("running_pool", WHOLE, 0, MOST_POOLS - 1),
     "guess": Numbers("running_guess", needed=False),
 }
 _NODES = {
-    "capacity": Numbers("capacity", _WHOLE, 1, MOST_GPUS),
-    "free": Numbers("free", _WHOLE, 0, MOST_GPUS),
-    "pool": Numbers("node_pool", _WHOLE, 0, MOST_POOLS - 1),
+    "capacity": Numbers("capacity", WHOLE, 1, MOST_GPUS),
+    "free": Numbers("free", WHOLE, 0, MOST_GPUS),
+    "pool": Numbers("node_pool", WHOLE, 0, MOST_POOLS - 1),
     "cores": Numbers("node_cores", needed=False),
     "free_cores": Numbers("node_free_cores", needed=False),
     "memory": Numbers("node_memory", needed=False),
@@ -77,36 +78,27 @@ _SECTIONS = {"queued": _QUEUED, "running": _RUNNING, "nodes": _NODES}
 _TOLD = Numbers("history", np.float32, 0.0, 1.0, needed=False)
 
 
-def read(text: str | bytes) -> Snapshot:
+def read(text: str | bytes | bytearray) -> Snapshot:
     """The Snapshot of a JSON text; raises SnapshotError that tells where, what came and what was wanted."""
     told = _parsed(text)
     if not isinstance(told, dict):
-        _refuse("the snapshot", _kind(told), "an object")
+        refuse("the snapshot", kind(told), "an object")
     if told.get("version") != VERSION or isinstance(told["version"], bool):
-        _refuse("version", _shown(told.get("version")), str(VERSION))
+        refuse("version", shown(told.get("version")), str(VERSION))
     for name in told:
         if name not in _TOP:
-            _refuse(name[:LONGEST_NAME], "a field that is not known", ", ".join(_TOP))
+            refuse(name[:LONGEST_NAME], "a field that is not known", ", ".join(_TOP))
     now = told.get("now")
     if not isinstance(now, int | float) or isinstance(now, bool) or not 0 <= now <= LATEST:
-        _refuse("now", _shown(now), _wanted(Numbers("now")))
+        refuse("now", shown(now), Numbers("now").wanted)
     columns: dict[str, Any] = {"now": float(now)}
     if "pools" in told:
-        columns["pool_name"] = tuple(_names(told["pools"], "pools", False))
-    parts = {name: _section(told, name) for name in _SECTIONS}
-    counts = {
-        "queued": _count(parts["queued"], "queued", "job", MOST_JOBS),
-        "running": _count(parts["running"], "running", "job", MOST_JOBS),
-        "nodes": _count(parts["nodes"], "nodes", "capacity", MOST_NODES),
-    }
-    for name in _SECTIONS:
-        columns |= _numbers(parts[name], name, counts[name])
-    columns["job"] = _names(parts["queued"]["job"], "queued.job", True)
-    columns["running_job"] = _names(parts["running"]["job"], "running.job", True)
-    columns |= _worded(parts, counts)
+        columns["pool_name"] = tuple(names(told["pools"], "pools", False))
+    for name, (first, most) in _FIRST.items():
+        columns |= _section(told.get(name), name, first, most)
     _check(columns)
-    if "nodes" in parts["running"]:
-        columns |= _places(parts["running"]["nodes"], columns)
+    if "nodes" in told["running"]:
+        columns |= _places(told["running"]["nodes"], columns)
     return Snapshot(wait=columns["now"] - columns["submit"], **columns)
 
 
@@ -147,134 +139,74 @@ def _listed(values: np.ndarray) -> list[Any]:
 
 
 def _constant(word: str) -> NoReturn:
-    _refuse("the snapshot", word, "finite numbers")
+    refuse("the snapshot", word, "finite numbers")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_constant)
 
 
-def _parsed(text: str | bytes) -> Any:
+def _parsed(text: str | bytes | bytearray) -> Any:
+    with suppress(orjson.JSONDecodeError):  # it holds a copy of the text, which must be gone before the next is made
+        return orjson.loads(text)
+    return _parsed_slowly(text)
+
+
+def _parsed_slowly(text: str | bytes | bytearray) -> Any:
+    """What Python's own parser makes of a text: it tells more of what is wrong, and knows numbers of any length."""
     try:
-        return _DECODER.decode(text.decode() if isinstance(text, bytes) else text)
+        return _DECODER.decode(text if isinstance(text, str) else text.decode())
     except RecursionError:
-        _refuse("the snapshot", "lists in lists without end", "columns of numbers")
-    except ValueError as trouble:  # not JSON, not UTF-8, a number of thousands of digits
-        raise SnapshotError(f"the snapshot is not JSON: {trouble}; want an object (docs/serving.md)") from None
-
-
-def _section(told: dict[str, Any], name: str) -> Mapping[str, Any]:
-    part = told.get(name)
-    if not isinstance(part, dict):
-        _refuse(name, _kind(part), "an object of columns")
-    known = (*_SECTIONS[name], *_MORE[name])
-    for column in part:
-        if column not in known:
-            _refuse(f"{name}.{column}"[:LONGEST_NAME], "a column that is not known", ", ".join(known))
-    return part
-
-
-def _count(part: Mapping[str, Any], name: str, column: str, most: int) -> int:
-    """How many rows a section has."""
-    values = part.get(column)
-    if not isinstance(values, list):
-        _refuse(f"{name}.{column}", _kind(values), "a list")
-    if len(values) > most:
-        _refuse(name, f"{len(values):,} of them", f"at most {most:,}")
-    return len(values)
-
-
-def _rows(values: Any, where: str, count: int) -> list[Any]:
-    """A column that is as long as the others."""
-    if not isinstance(values, list):
-        _refuse(where, _kind(values), "a list")
-    if len(values) != count:
-        _refuse(where, f"{len(values):,} values", f"{count:,}, as many as the other columns have")
-    return values
-
-
-def _numbers(part: Mapping[str, Any], name: str, count: int) -> dict[str, np.ndarray]:
-    """The columns of numbers of a section, checked all at once: one by one would take longer than reading the text."""
-    wanted = {column: what for column, what in _SECTIONS[name].items() if what.needed or column in part}
-    plain = len(wanted)
-    if name == "queued" and any(column in part for column in TOLD_NAMES):
-        wanted |= dict.fromkeys(TOLD_NAMES, _TOLD)
-    rows = [_rows(part.get(column), f"{name}.{column}", count) for column in wanted]
-    odd = set(map(type, chain.from_iterable(rows))) - {int, float, type(None)}
-    if odd:
-        at, row = next((i, j) for i, column in enumerate(rows) for j, x in enumerate(column) if type(x) in odd)
-        _refuse_number(name, wanted, at, row, rows)
-    try:
-        table = np.array(rows, np.float64)
-    except OverflowError:
-        _refuse(name, "a number without end", "finite numbers")
-    least, most, whole, null = _limits(tuple(wanted.values()))
-    sound = (table >= least) & (table <= most) & (~whole | (table == np.floor(table))) | (null & np.isnan(table))
-    if not sound.all():
-        at, row = (int(i) for i in np.unravel_index(np.argmin(sound), sound.shape))
-        _refuse_number(name, wanted, at, row, rows)
-    found = {what.field: column.astype(what.kind) for what, column in zip(wanted.values(), table[:plain], strict=False)}
-    if len(wanted) > plain:
-        found["history"] = np.ascontiguousarray(table[plain:].T, np.float32)
-    return found
+        refuse("the snapshot", "lists in lists without end", "columns of numbers")
+    except UnicodeDecodeError as trouble:
+        why = f"byte {trouble.start} is not UTF-8"
+    except json.JSONDecodeError as trouble:
+        why = f"line {trouble.lineno}, letter {trouble.colno}"
+    except ValueError:  # Python's own limit
+        why = "a number of thousands of digits"
+    raise SnapshotError(f"the snapshot is not JSON: {why}; want an object (docs/serving.md)") from None
 
 
 @lru_cache(maxsize=64)
-def _limits(wanted: tuple[Numbers, ...]) -> tuple[np.ndarray, ...]:
-    """What columns may be, each limit as a column of an array."""
-    rows = ((what.least, what.most, what.kind is _WHOLE, what.null) for what in wanted)
-    return tuple(np.array(limits)[:, None] for limits in zip(*rows, strict=True))
+def _plan(section: str, there: tuple[str, ...]) -> Plan:
+    """How the columns of numbers are checked of a section that has such columns; raises for one that is not known."""
+    known = (*_SECTIONS[section], *_MORE[section])
+    for column in there:
+        if column not in known:
+            refuse(f"{section}.{column}"[:LONGEST_NAME], "a column that is not known", ", ".join(known))
+    wanted = {column: what for column, what in _SECTIONS[section].items() if what.needed or column in there}
+    histories = section == "queued" and any(column in there for column in TOLD_NAMES)
+    return make_plan(section, wanted, dict.fromkeys(TOLD_NAMES, _TOLD) if histories else {})
 
 
-def _refuse_number(name: str, wanted: Mapping[str, Numbers], at: int, row: int, rows: list[list[Any]]) -> NoReturn:
-    column, what = list(wanted.items())[at]
-    _refuse(f"{name}.{column}[{row}]", _shown(rows[at][row]), _wanted(what))
-
-
-def _wanted(what: Numbers) -> str:
-    number = "a whole number" if what.kind is _WHOLE else "a number"
-    return f"{number} from {what.least:g} to {what.most:,.0f}" + (", or null" if what.null else "")
-
-
-def _names(values: Any, where: str, numbers: bool) -> np.ndarray:
-    """Names, or whole numbers in their place; each only once."""
+def _section(part: Any, name: str, first: str, most: int) -> dict[str, Any]:
+    """The columns of a section, as the Snapshot names them; the first tells how long they are."""
+    if not isinstance(part, dict):
+        refuse(name, kind(part), "an object of columns")
+    plan = _plan(name, tuple(part))
+    values = part.get(first)
     if not isinstance(values, list):
-        _refuse(where, _kind(values), "a list")
-    kinds = set(map(type, values))
-    if kinds <= {int} and numbers:
-        try:
-            found = np.array(values, np.int64)
-        except OverflowError:
-            _refuse(where, "a number of more than 64 bits", "numbers or names")
-    elif kinds <= {str}:
-        if any(len(name) > LONGEST_NAME for name in values):
-            _refuse(where, "a longer name", f"names of at most {LONGEST_NAME} letters")
-        found = np.empty(len(values), object)
-        found[:] = values
-    else:
-        _refuse(where, "other or mixed kinds", "names" + (", or whole numbers" if numbers else ""))
-    if len(set(values)) < len(values):
-        _refuse(where, "one twice", "each only once")
-    return found
+        refuse(f"{name}.{first}", kind(values), "a list")
+    if len(values) > most:
+        refuse(name, f"{len(values):,} of them", f"at most {most:,}")
+    found: dict[str, Any]
+    found, histories = numbers(part, plan, len(values))
+    if histories.shape[1]:
+        found["history"] = histories.astype(np.float32, order="C")
+    return found | _worded(part, name, len(values))
 
 
-def _words(values: Any, where: str, known: tuple[str, ...], count: int) -> np.ndarray:
-    """A column of words as their numbers."""
-    rows = _rows(values, where, count)
-    for row, word in enumerate(rows):
-        if word not in known:
-            _refuse(f"{where}[{row}]", _shown(word), ", ".join(known))
-    return np.array([known.index(word) for word in rows], np.int8)
-
-
-def _worded(parts: dict[str, Mapping[str, Any]], counts: dict[str, int]) -> dict[str, Any]:
-    """The columns of words."""
+def _worded(part: Mapping[str, Any], name: str, count: int) -> dict[str, Any]:
+    """The columns of names and words."""
     found: dict[str, Any] = {}
-    if "state" in parts["queued"]:
-        found["state"] = _words(parts["queued"]["state"], "queued.state", STATES, counts["queued"])
-    if "state" in parts["nodes"]:
-        found["node_state"] = _words(parts["nodes"]["state"], "nodes.state", NODE_STATES, counts["nodes"])
-    if "name" in parts["nodes"]:
-        found["node_name"] = _names(_rows(parts["nodes"]["name"], "nodes.name", counts["nodes"]), "nodes.name", False)
+    if name == "nodes":
+        if "state" in part:
+            found["node_state"] = words(part["state"], "nodes.state", NODE_STATES, count)
+        if "name" in part:
+            found["node_name"] = names(rows(part["name"], "nodes.name", count), "nodes.name", False)
+        return found
+    found["job" if name == "queued" else "running_job"] = names(part["job"], f"{name}.job", True)
+    if name == "queued" and "state" in part:
+        found["state"] = words(part["state"], "queued.state", STATES, count)
     return found
 
 
@@ -283,74 +215,65 @@ def _check(columns: dict[str, Any]) -> None:
     now, capacity, node_pool = columns["now"], columns["capacity"], columns["node_pool"]
     for where, field in (("queued.submit", "submit"), ("running.start", "running_start")):
         if (columns[field] > now).any():
-            _refuse(f"{where}[{int(np.argmax(columns[field]))}]", f"{columns[field].max():g}", f"at most now, {now:g}")
+            refuse(f"{where}[{int(np.argmax(columns[field]))}]", f"{columns[field].max():g}", f"at most now, {now:g}")
     if "node_state" in columns:
         columns["free"][columns["node_state"] != UP] = 0
     if (columns["free"] > capacity).any():
         node = int(np.argmax(columns["free"] > capacity))
-        _refuse(f"nodes.free[{node}]", f"{columns['free'][node]}", f"at most its capacity, {capacity[node]}")
+        refuse(f"nodes.free[{node}]", f"{columns['free'][node]}", f"at most its capacity, {capacity[node]}")
     if not len(capacity):
-        _refuse("nodes", "none", "at least one")
+        refuse("nodes", "none", "at least one")
     if capacity.sum(dtype=np.int64) > MOST_IN_ALL:
-        _refuse("nodes.capacity", f"{capacity.sum(dtype=np.int64):,} GPUs in all", f"at most {MOST_IN_ALL:,}")
+        refuse("nodes.capacity", f"{capacity.sum(dtype=np.int64):,} GPUs in all", f"at most {MOST_IN_ALL:,}")
     there = np.bincount(node_pool)
     if not there.all():
-        _refuse("nodes.pool", f"no node of pool {int(np.argmin(there))}", "pools numbered from 0 without gaps")
+        refuse("nodes.pool", f"no node of pool {int(np.argmin(there))}", "pools numbered from 0 without gaps")
     for where, field in (("queued.pool", "pool"), ("running.pool", "running_pool")):
         if len(columns[field]) and columns[field].max() >= len(there):
             row = int(np.argmax(columns[field]))
-            _refuse(f"{where}[{row}]", f"{columns[field][row]}, an unknown pool", f"0 to {len(there) - 1}")
+            refuse(f"{where}[{row}]", f"{columns[field][row]}, an unknown pool", f"0 to {len(there) - 1}")
     names = columns.get("pool_name")
     if names is not None and len(names) != len(there):
-        _refuse("pools", f"{len(names):,} names", f"{len(there):,}, as many as the nodes' pools")
+        refuse("pools", f"{len(names):,} names", f"{len(there):,}, as many as the nodes' pools")
 
 
 def _places(values: Any, columns: dict[str, Any]) -> dict[str, Any]:
     """Where the running jobs are: a list of [node, GPUs] for each."""
-    rows = _rows(values, "running.nodes", len(columns["running_gpus"]))
+    lists = rows(values, "running.nodes", len(columns["running_gpus"]))
     wanted = "a list of pairs [node, GPUs] of whole numbers for each running job"
-    if set(map(type, rows)) - {list}:
-        _refuse("running.nodes", "another kind", wanted)
+    if set(map(type, lists)) - {list}:
+        refuse("running.nodes", "another kind", wanted)
+    pairs = list(chain.from_iterable(lists))
+    if set(map(type, pairs)) - {list} or set(map(len, pairs)) - {2}:
+        refuse("running.nodes", "other lists", wanted)
+    flat = list(chain.from_iterable(pairs))
     try:
-        pairs = np.array(list(chain.from_iterable(rows)) or np.zeros((0, 2), np.int64))
-    except (ValueError, OverflowError):  # lists of different lengths
-        _refuse("running.nodes", "other lists", wanted)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype != np.int64:
-        _refuse("running.nodes", "another kind", wanted)
-    nodes, (node, gpus) = len(columns["capacity"]), pairs.T
-    if len(pairs) and (pairs.min() < 0 or node.max() >= nodes or gpus.max() > MOST_GPUS):
-        _refuse("running.nodes", "a number out of range", f"nodes from 0 to {nodes - 1:,}, GPUs from 1")
-    place_at = np.zeros(len(rows) + 1, np.int64)
-    counts = np.fromiter(map(len, rows), np.int64, len(rows))
-    np.cumsum(counts, out=place_at[1:])
-    sums = np.add.reduceat(np.append(gpus, 0), place_at[:-1]) if len(rows) else np.zeros(0, np.int32)
-    wrong = (sums != columns["running_gpus"]) | (counts == 0)
-    if wrong.any() or (gpus < 1).any():
-        row = int(np.argmax(wrong))
-        _refuse(
-            f"running.nodes[{row}]", "GPUs that are not the job's", f"{columns['running_gpus'][row]} in all, each >= 1"
-        )
-    if (columns["node_pool"][node] != np.repeat(columns["running_pool"], counts)).any():
-        _refuse("running.nodes", "a node of another pool", "nodes of the job's pool")
-    used = np.bincount(node, gpus, minlength=nodes) + columns["free"]
-    if (used > columns["capacity"]).any():
-        one = int(np.argmax(used > columns["capacity"]))
-        _refuse(f"nodes[{one}]", f"{used[one]:.0f} GPUs used and free", f"at most its {columns['capacity'][one]}")
-    return {"place_at": place_at, "place_node": node.astype(np.int32), "place_gpus": gpus.astype(np.int32)}
-
-
-def _refuse(where: str, came: str, wanted: str) -> NoReturn:
-    raise SnapshotError(f"{where}: {came}; want {wanted}")
-
-
-def _kind(value: Any) -> str:
-    return {type(None): "nothing", dict: "an object", list: "a list", str: "a word"}.get(type(value), "a number")
-
-
-def _shown(value: Any) -> str:
-    """A value as an error message shows it."""
-    return _kind(value) if isinstance(value, dict | list) else repr(value)[:40]
+        found = np.array(flat, np.int64)
+    except (OverflowError, ValueError, TypeError):  # more than 64 bits, words, lists
+        refuse("running.nodes", "another kind", wanted)
+    if set(map(type, flat)) - {int}:
+        refuse("running.nodes", "another kind", wanted)
+    ran, capacity, free = columns["running_gpus"], columns["capacity"], columns["free"]
+    place_at = np.zeros(len(lists) + 1, np.int64)
+    place_at[1:] = list(accumulate(map(len, lists)))
+    place_node, place_gpus = np.empty(len(pairs), np.int32), np.empty(len(pairs), np.int32)
+    wrong, at, used = fill_places(
+        found, place_at, ran, columns["running_pool"], columns["node_pool"], capacity, free, MOST_GPUS, place_node,
+        place_gpus,
+    )  # fmt: skip
+    if wrong == OUT_OF_RANGE:
+        refuse("running.nodes", "a number out of range", f"nodes from 0 to {len(capacity) - 1:,}, GPUs from 1")
+    if wrong == NOT_THE_JOBS:
+        refuse(f"running.nodes[{at}]", "GPUs that are not the job's", f"{ran[at]} in all, each >= 1")
+    if wrong == OTHER_POOL:
+        refuse(f"running.nodes[{at}]", "a node of another pool", "nodes of the job's pool")
+    if wrong == TOO_MANY:
+        refuse(f"nodes[{at}]", f"{used} GPUs used and free", f"at most its {capacity[at]}")
+    return {"place_at": place_at, "place_node": place_node, "place_gpus": place_gpus}
 
 
 _MORE = {"queued": ("job", "state", *TOLD_NAMES), "running": ("job", "nodes"), "nodes": ("name", "state")}
 """The columns of each section that are no numbers, or stand together."""
+
+_FIRST = {"queued": ("job", MOST_JOBS), "running": ("job", MOST_JOBS), "nodes": ("capacity", MOST_NODES)}
+"""The sections, the column by whose length each is counted, and how many rows it may have."""

@@ -1,15 +1,20 @@
 """The log of what was done to a cluster: one JSON object a line, never rewritten."""
 
+import fcntl
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from berth.errors import ConfigError
 
-DONE = ("ok", "unknown")
+SENDING = "sending"
+"""The result of what is logged before it is sent, so that nothing is done that the log does not tell of."""
+
+DONE = ("ok", "unknown", SENDING)
 """Results after which something may have changed; unknown: the command was cut short."""
 
 SAME = 61.0
@@ -22,8 +27,9 @@ class Change(NamedTuple):
     job: str
     means: str
     submit: float
-    before: int
-    after: int
+    before: Any  # a number, or a word
+    after: Any
+    given: tuple[Any, ...] = ()  # all that it was changed to, the last one included
 
     def is_of(self, submit: float) -> bool:
         """Whether it was this job, and not an earlier one that had the same number."""
@@ -37,13 +43,29 @@ class Audit:
         self.path = path
         self.warn = warn
 
-    def add(self, **entry: Any) -> None:
-        """Append an entry, on the disk when this returns; raises ConfigError where it cannot be written."""
-        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        line = json.dumps({"when": now, **entry}, ensure_ascii=False) + "\n"
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let nobody else act by this log meanwhile; raises ConfigError where somebody does already."""
         try:
             with self.path.open("a", encoding="utf-8") as log:
-                log.write(line)
+                fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)  # ends with the process, however that ends
+                yield
+        except BlockingIOError:
+            raise ConfigError(
+                f"--log {self.path}: another agent acts by it; want it stopped first, or another log"
+            ) from None
+
+    def add(self, **entry: Any) -> None:
+        """Append an entry, on the disk when this returns; raises ConfigError where it cannot be written."""
+        self.add_all([entry])
+
+    def add_all(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Append entries, all of them on the disk when this returns; raises ConfigError where that cannot be."""
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        lines = [json.dumps({"when": now, **entry}, ensure_ascii=False) + "\n" for entry in entries]
+        try:
+            with self.path.open("a", encoding="utf-8") as log:
+                log.writelines(lines)
                 log.flush()
                 os.fsync(log.fileno())
         except OSError as trouble:
@@ -65,14 +87,15 @@ class Audit:
                 self.warn(f"{self.path}:{number}: no entry, passed over: {line[:80]!r}")
         return found
 
-    def changes(self, means: str) -> dict[str, Change]:
-        """By job: what was changed by these means, and not put back."""
+    def changes(self, means: str, kind: Callable[[Any], Any] = int) -> dict[str, Change]:
+        """By job: what was changed by these means, and not put back; `kind` makes of the log's values what they are."""
         found: dict[str, Change] = {}
         for entry in self.entries():
             if entry.get("means") != means or entry.get("result") not in DONE:
                 continue
             try:
-                change = Change(str(entry["job"]), means, float(entry["submit"]), int(entry["from"]), int(entry["to"]))
+                before, after = kind(entry["from"]), kind(entry["to"])
+                change = Change(str(entry["job"]), means, float(entry["submit"]), before, after, (after,))
             except (KeyError, TypeError, ValueError):
                 self.warn(f"{self.path}: an entry without job, submit, from or to, passed over: {entry}")
                 continue
@@ -80,5 +103,7 @@ class Audit:
             if entry.get("undo"):
                 continue
             again = earlier is not None and earlier.is_of(change.submit)
-            found[change.job] = change._replace(before=earlier.before) if earlier and again else change
+            if earlier and again:
+                change = change._replace(before=earlier.before, given=(*earlier.given, change.after))
+            found[change.job] = change
         return found

@@ -1,97 +1,68 @@
-"""Who chooses the jobs that start on a host: a policy under a discipline, or a trained policy."""
+"""Who orders a queue: a heuristic by its name, a Python function, or an exported policy."""
 
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from berth.errors import ConfigError
+from berth.errors import BerthError, ConfigError, SchedulerError
 from envs.policies import find_policy
-from envs.snapshot import HOLDING, Snapshot
-from orchestrator.deciding import JobDecider
-from orchestrator.disciplines import DISCIPLINES
+from envs.snapshot import Snapshot
+from orchestrator.deciding import JobDecider, heuristic, of_exported
 from orchestrator.ordering import order
-from train.export import find_exported
-from train.forward import Exported, JobPolicy
+from orchestrator.planning import PATIENCE, Plan, plan
 
 
-class Choice(NamedTuple):
-    """What starts now, by the jobs' numbers, in this order."""
+class Chooser(NamedTuple):
+    """Puts the queued jobs of a Snapshot into an order, and may name nodes for those that would start at once."""
 
-    starts: tuple[int, ...]
-    holds: int = -1  # a job that was chosen and does not fit, -1 where there is none
-    again: bool = False  # whether to ask again once these have started
-
-
-class Chooser(Protocol):
-    """Somebody who chooses jobs."""
+    name: str
+    word: str  # a policy for orchestrator/ordering.py, "" for an exported one
+    decider: JobDecider | None  # who decides job by job, where somebody does
+    seed: int = 0
 
     @property
-    def name(self) -> str:
-        """The policy's name."""
+    def runtime_info(self) -> str:
+        """What it was trained to know of run times, "" for a heuristic, which takes what it is given."""
+        if self.word or self.decider is None:
+            return ""
+        trained = self.decider.options.runtime_info
+        return trained if trained in ("predicted", "hidden") else "request"
 
-    @property
-    def discipline(self) -> str:
-        """By which the queue is served."""
+    def plan(self, view: Snapshot, expected: np.ndarray, head: int, patience: float = PATIENCE) -> Plan:
+        """The order of a Snapshot's queued jobs, and who would start now, where, if it decides job by job.
 
-    @property
-    def needs_histories(self) -> bool:
-        """Whether a Snapshot must tell what ended jobs told."""
-
-    @property
-    def holds_on(self) -> bool:
-        """Whether a job that was chosen and does not fit is held over the next event."""
-
-    def choose(self, view: Snapshot) -> Choice:
-        """Who starts now."""
-
-
-class Heuristic:
-    """A policy of the registry, or a Python function, under a discipline."""
-
-    needs_histories = holds_on = False
-
-    def __init__(self, word: str, discipline: str, seed: int) -> None:
-        self.policy, self.discipline, self.seed = find_policy(word), discipline, seed
-        self.name = word if ":" in word else self.policy.name  # a function must be found again by what is written
-        self._serve = DISCIPLINES[discipline]
-
-    def choose(self, view: Snapshot) -> Choice:
-        """All that start at this event."""
-        rows = self._serve(view, order(view, self.policy, self.seed))
-        return Choice(tuple(int(view.job[row]) for row in rows))
+        expected (queued,) s, how long each should run. Raises SchedulerError where it fails in any way: the queue
+        is left to the scheduler then.
+        """
+        try:
+            if not len(view.job):
+                return Plan(np.zeros(0, np.int64), {})
+            if not self.word and self.decider is not None:
+                return plan(view, self.decider, expected, head, patience)
+            ordered = order(view, self.word, self.seed)
+            starts = plan(view, self.decider, expected, head, patience).starts if self.decider else {}
+            return Plan(ordered, starts)
+        except BerthError as trouble:
+            raise SchedulerError(f"{self.name} decides nothing: {trouble}") from trouble
+        except Exception as trouble:  # whatever a model or a function does must not end the agent
+            raise SchedulerError(f"{self.name} fails: {type(trouble).__name__}: {trouble}") from trouble
 
 
-class Trained:
-    """A trained policy, which is asked for one job at a time."""
+def find_chooser(word: str, seed: int = 0, nodes: bool = False) -> Chooser:
+    """Who orders, by a name, module:function or FILE.npz of train/export.py; raises ConfigError for others.
 
-    name, needs_histories = "rl", True
+    `nodes` asks for somebody who names nodes, too; a Python function cannot.
+    """
+    if not word.endswith(".npz"):
+        policy = find_policy(word)
+        if nodes and policy.ask is not None:
+            raise ConfigError(f"policy {word}: a function names no nodes; want a policy by name, or FILE.npz")
+        return Chooser(policy.name, word, heuristic(word, "fit") if nodes else None, seed)
+    from train.forward import read_exported
 
-    def __init__(self, exported: Exported, cores: int) -> None:
-        if exported.told["kind"] != "job":
-            raise ConfigError(f"{exported.path}: chooses {exported.told['kind']}s; want a policy that chooses jobs")
-        trained_on = exported.told.get("pool_gpus")
-        if trained_on != [cores]:
-            raise ConfigError(
-                f"{exported.path}: was trained on pools of {trained_on} GPUs or cores, and the host has {cores}; want "
-                "--cores as in training, or a policy that is trained for this host (--rl-train)"
-            )
-        policy = JobPolicy(exported)
-        self._decider = JobDecider(policy.name, policy.options, policy)
-        self._decider.warm_up([cores])
-        self.discipline, self.window = policy.options.discipline, policy.options.window
-        self.holds_on = policy.options.action_mode == "reserve"
-
-    def choose(self, view: Snapshot) -> Choice:
-        """The next job, and whoever slips past it."""
-        if not len(view.job):
-            return Choice(())
-        answer = self._decider.decide(view)
-        chosen = [] if answer["job"] is None else [answer["job"], *(one["job"] for one in answer["also"])]
-        holds = -1 if answer["holds"] is None else int(answer["holds"])
-        held = view.job[view.state == HOLDING] if view.state is not None else np.zeros(0, int)
-        return Choice(tuple(map(int, chosen)), holds, bool(chosen) or (holds >= 0 and holds not in held))
-
-
-def trained(word: str, cores: int) -> Trained:
-    """A trained policy: what --rl-train or train/export.py wrote, a checkpoint or a run; raises ConfigError."""
-    return Trained(find_exported(word, "--rl-model-path"), cores)
+    exported = read_exported(Path(word))
+    decider = of_exported(exported)
+    if not isinstance(decider, JobDecider):
+        raise ConfigError(f"policy {word}: chooses {exported.told['kind']}s; want one that chooses jobs")
+    return Chooser(decider.name, "", decider, seed)

@@ -12,12 +12,12 @@ from envs.observation import lookahead_layout
 from envs.options import Options
 from envs.policies import find_policy
 from envs.snapshot import Snapshot
-from envs.wire import TOLD_NAMES, VERSION
+from envs.wire import MOST_IN_ALL, TOLD_NAMES, VERSION
 from orchestrator.host_deciding import of_hosts
 from train.forward import Exported, JobPolicy
 
-LAYOUTS = 4
-"""For how many layouts of nodes arrays are kept."""
+LAYOUTS, MOST_KEPT = 4, MOST_IN_ALL
+"""For how many layouts of nodes arrays are kept, and for how many GPUs in all of them."""
 
 
 class Decider(Protocol):
@@ -48,7 +48,8 @@ class JobDecider:
         refuse_unknowable(options)
         self.name, self.options, self.policy = name, options, policy
         self.pool_gpus: list[int] = []
-        self._desks: OrderedDict[tuple[bytes, bytes], Desk] = OrderedDict()
+        self._desks: OrderedDict[tuple[bytes, bytes], tuple[Desk, np.ndarray]] = OrderedDict()
+        self._kept = 0  # GPUs of all that are kept
 
     @property
     def wants(self) -> dict[str, Any]:
@@ -72,6 +73,8 @@ class JobDecider:
         if self.policy is None:
             return _answer(view, desk.take(0))  # the window is one slot: the first job in line that can be chosen
         action, logits = self.policy.best(desk.observation, desk.arrays["prior"])
+        if np.isnan(logits).any():
+            raise SnapshotError(f"{self.name} answers NaN; want numbers: its weights are of no use here")
         told = _scores(view, desk, logits) if scores else {}
         if action >= self.options.window:
             return _nobody("the policy waits") | told
@@ -90,20 +93,23 @@ class JobDecider:
         )  # fmt: skip
         self.decide(view)
         self._desks.clear()
+        self._kept = 0
 
     def _desk(self, view: Snapshot) -> tuple[Desk, np.ndarray]:
         """Arrays for the nodes of a Snapshot, and where these stand in it."""
         if self.policy is not None and view.history is None:
             raise SnapshotError(f"queued: no {', '.join(TOLD_NAMES)}; want them all: the policy was trained on them")
-        nodes, order = arranged(view)
-        key = (nodes.capacity.tobytes(), nodes.first.tobytes())
+        key = (view.capacity.tobytes(), view.node_pool.tobytes())
         if key not in self._desks:
+            nodes, order = arranged(view)
             self._check_layout(lookahead_layout(nodes))
-            self._desks[key] = Desk(self.options, nodes)
-            if len(self._desks) > LAYOUTS:
-                self._desks.popitem(last=False)
+            gpus = int(nodes.capacity.sum())
+            while self._desks and (len(self._desks) >= LAYOUTS or self._kept + gpus > MOST_KEPT):
+                self._kept -= int(self._desks.popitem(last=False)[1][0].nodes.capacity.sum())
+            self._desks[key] = Desk(self.options, nodes), order
+            self._kept += gpus
         self._desks.move_to_end(key)
-        return self._desks[key], order
+        return self._desks[key]
 
     def _check_layout(self, looks: np.ndarray) -> None:
         """Raise SnapshotError for nodes that a network cannot see."""

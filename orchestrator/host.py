@@ -6,8 +6,9 @@ from berth.compiled import records
 from envs.knowledge import similar_jobs
 from envs.sim.history import TOLD_OF
 from envs.sim.members import ROSTER
-from envs.sim.setting import ENDED, histories_on_arrival
+from envs.sim.setting import histories_on_arrival
 from envs.snapshot import HOLDING, QUEUED, Snapshot
+from envs.stage import by_end
 from envs.workload import Workload
 from orchestrator.running import Ended, Job
 
@@ -83,14 +84,9 @@ class Host:
 
     def _told(self, groups: np.ndarray, jobs: np.ndarray) -> np.ndarray:
         """What ended jobs tell of some that arrive (jobs, TOLD_OF)."""
-        over = np.flatnonzero(self.state == OVER)
-        owner, every = np.repeat(over, groups.shape[1]), groups[over].ravel()
-        job, group = owner[every >= 0], every[every >= 0]
-        order = np.lexsort((job, self.end[job], group))
-        ended = records(len(job), ENDED)
-        ended["end"] = self.end[job[order]]
-        ended["run_time"] = self.end[job[order]] - self.start[job[order]]
-        ended_at = np.concatenate(([0], np.cumsum(np.bincount(group, minlength=int(groups.max()) + 1))))
-        roster = records(len(jobs), ROSTER)
-        roster["submit"] = self.submit[jobs]
-        return histories_on_arrival(roster, groups[jobs], ended_at, ended)
+        every = records(len(self.state), ROSTER)
+        over = self.state == OVER
+        every["end"], every["run_time"] = np.where(over, self.end, np.inf), np.where(over, self.end - self.start, 0.0)
+        asking = records(len(jobs), ROSTER)
+        asking["submit"] = self.submit[jobs]
+        return histories_on_arrival(asking, groups[jobs], *by_end(groups, every))

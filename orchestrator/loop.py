@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from berth.errors import SchedulerError
-from orchestrator.choosing import Chooser
 from orchestrator.host import Host
 from orchestrator.running import Backend, Ended
+from orchestrator.starting import Chooser
 
 Record = Callable[[Sequence[Ended]], None]
 """Told of the jobs that have ended, at once, so that they are written down before anything else happens."""

@@ -1,8 +1,6 @@
 """Put the pending jobs of an LSF cluster into the order that a policy wants."""
 
-import shlex
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -11,8 +9,7 @@ from pathlib import Path
 if __name__ == "__main__":  # this folder is first on the path then, where `import orchestrator` finds a script
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from berth.commandline import option, parse, printable, run, writable_file
-from berth.console import tell
+from berth.commandline import option, parse, run, writable_file
 from berth.errors import ConfigError, SchedulerError
 from envs.policies import POLICIES, Policy, find_policy
 from orchestrator.audit import Audit
@@ -23,8 +20,7 @@ from orchestrator.lsf_reading import Reader
 from orchestrator.lsf_starting import HOST_POLICIES, ChooseHost, Starter
 from orchestrator.lsf_state import Job, State, snapshot_of
 from orchestrator.ordering import order
-
-MODES = ("shadow", "advise", "apply")
+from orchestrator.rounds import MODE_TEXT, MODES, again_and_again, check_least, check_seconds, report, warn
 
 EXAMPLES = """
 examples:
@@ -40,9 +36,7 @@ docs/lsf.md says what is read, what is changed, and which rights that needs.
 class Config:
     """What orchestrator/lsf.py takes."""
 
-    mode: str = option(
-        "shadow", "shadow: log what would be done; advise: print the commands; apply: run them", choices=MODES
-    )
+    mode: str = option("shadow", MODE_TEXT, choices=MODES)
     policy: str = option("fcfs", f"who goes first: {', '.join(POLICIES)}; numbers 0-15; module:function")
     queue: tuple[str, ...] = option((), "queues whose jobs are put into order; default: all, but apply wants names")
     user: tuple[str, ...] = option((), "users whose jobs are; default: all")
@@ -73,12 +67,11 @@ class Lsf:
         config: Config,
         command: Command | None = None,
         choose_host: ChooseHost | None = None,
-        warn: Callable[[str], None] | None = None,
+        warn: Callable[[str], None] = warn,
     ) -> None:
         _check(config)
         self.config = config
         self.policy: Policy = find_policy(config.policy)
-        warn = warn or _warn
         command = command or Commands(config.timeout)
         audit = Audit(writable_file("--log", config.log, ".jsonl"), warn)
         self.reader = Reader(command, warn)
@@ -150,17 +143,19 @@ def main() -> None:
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
     cluster = Lsf(config)
     if config.undo:
-        _report(config.mode, cluster.undo(), [], "nothing to undo: the log tells of no change that still stands")
-        return
-    if config.once:
-        _report(config.mode, *cluster.round())
-        return
-    while True:
-        try:
-            _report(config.mode, *cluster.round())
-        except SchedulerError as trouble:  # the master may be back in the next round
-            _warn(str(trouble))
-        time.sleep(config.interval)
+        moves = [move.words for move in cluster.undo()]
+        report(config.mode, moves, "nothing to undo: the log tells of no change that still stands")
+    elif config.once:
+        _act(cluster)
+    else:  # the master may be back in the next round
+        again_and_again(lambda: _act(cluster), config.interval, SchedulerError, warn)
+
+
+def _act(cluster: Lsf) -> None:
+    """One round, told."""
+    moves, started = cluster.round()
+    starts = [("brun", "-m", host, job) for job, host in started]
+    report(cluster.config.mode, [*(move.words for move in moves), *starts])
 
 
 def _check(config: Config) -> None:
@@ -169,36 +164,8 @@ def _check(config: Config) -> None:
         raise ConfigError("--mode apply: want --queue with the queues whose jobs may be moved")
     if not config.means:
         raise ConfigError(f"--means: want at least one of {', '.join(MEANS)}")
-    for name, least in (("head", 1), ("max_priority", 0), ("assume_limit", 0)):
-        if not getattr(config, name) >= least:
-            raise ConfigError(f"--{name} {getattr(config, name)}: want at least {least}")
-    for name in ("interval", "timeout"):
-        if not 0 < getattr(config, name) < float("inf"):
-            raise ConfigError(f"--{name} {getattr(config, name)}: want seconds, more than 0")
-
-
-def _report(
-    mode: str,
-    moves: Sequence[Move],
-    started: Sequence[tuple[str, str]],
-    nothing: str = "nothing to do: the order is as wanted",
-) -> None:
-    """Print commands alone in the mode advise, else a line for each."""
-    starts = [("brun", "-m", host, job) for job, host in started]
-    commands = [*(move.words for move in moves), *starts]
-    if mode == "advise":
-        for words in commands:
-            print(printable(shlex.join(words)), flush=True)
-        return
-    verb = "sent" if mode == "apply" else "would send"
-    for words in commands:
-        tell(f"{verb}: {shlex.join(words)}")
-    if not commands:
-        tell(nothing)
-
-
-def _warn(text: str) -> None:
-    print(f"warning: {printable(text)}", file=sys.stderr, flush=True)
+    check_least(config, head=1, max_priority=0, assume_limit=0)
+    check_seconds(config, "interval", "timeout")
 
 
 if __name__ == "__main__":

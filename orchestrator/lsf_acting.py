@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from berth.errors import SchedulerError
 from orchestrator.audit import Audit
-from orchestrator.lsf_commands import Answer, Command
-from orchestrator.lsf_moves import headed, levels, to_top_by_priority
+from orchestrator.lsf_commands import Command, LsfAnswer
 from orchestrator.lsf_reading import Reader
 from orchestrator.lsf_state import Job, State
+from orchestrator.moves import headed, levels, to_top_by_priority
 
 MEANS = ("aps", "sp", "btop")
 """How the order can be changed, the gentlest first: system APS values, users' priorities, positions."""
@@ -195,7 +195,7 @@ class Actor:
                 return answer.text
         return ""
 
-    def _made(self, move: Move, undo: bool = False) -> tuple[Answer, str]:
+    def _made(self, move: Move, undo: bool = False) -> tuple[LsfAnswer, str]:
         """Run a move's command and log it, whatever happens; raises SchedulerError where LSF does not answer."""
         result, text = "unknown", "cut short"
         try:
@@ -233,7 +233,7 @@ class Actor:
         )
 
 
-def _result(answer: Answer) -> str:
+def _result(answer: LsfAnswer) -> str:
     if answer.code == 0:
         return "ok"
     return "gone" if answer.is_gone else "refused"

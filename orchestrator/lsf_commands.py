@@ -1,14 +1,9 @@
-"""LSF's commands, run so that they cannot hang, and what their answers mean."""
+"""LSF's commands, and what their answers mean."""
 
-import os
 import re
-import signal
-import subprocess
 from collections.abc import Callable
-from contextlib import suppress
-from typing import NamedTuple
 
-from berth.errors import SchedulerError
+from orchestrator.commands import Answer, run_words
 
 _EMPTY = re.compile(r"^No (unfinished|pending|running|suspended) job found", re.MULTILINE)
 _DOWN = re.compile(
@@ -24,18 +19,10 @@ _GONE = re.compile(
 )
 
 
-class Answer(NamedTuple):
-    """What a command printed, and how it ended."""
+class LsfAnswer(Answer):
+    """An answer of LSF, and what it means."""
 
-    words: tuple[str, ...]
-    code: int
-    out: str
-    err: str
-
-    @property
-    def text(self) -> str:
-        """All that it said, in one line; btop and badmin tell success on stderr."""
-        return " ".join(f"{self.out} {self.err}".split())
+    __slots__ = ()
 
     @property
     def is_empty(self) -> bool:
@@ -58,7 +45,7 @@ class Answer(NamedTuple):
         return self.code != 0 and bool(_GONE.search(self.text))
 
 
-Command = Callable[..., Answer]
+Command = Callable[..., LsfAnswer]
 """Runs a command, given as words, and returns its answer."""
 
 
@@ -68,41 +55,13 @@ class Commands:
     def __init__(self, timeout: float = 20.0) -> None:
         self.timeout = timeout
 
-    def __call__(self, *words: str) -> Answer:
+    def __call__(self, *words: str) -> LsfAnswer:
         """Run a command; raises SchedulerError where it is not there, or takes too long."""
-        surroundings = {**os.environ, "LSB_NTRIES": "1", "LC_ALL": "C", "LANG": "C"}
-        try:
-            process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=surroundings,
-                start_new_session=True,  # so that what it starts can be ended with it
-                encoding="utf-8",
-                errors="replace",
-            )
-        except OSError as trouble:
-            raise SchedulerError(
-                f"{words[0]}: {trouble.strerror}; want LSF's commands on PATH (source its profile.lsf first)"
-            ) from None
-        try:
-            out, err = process.communicate(timeout=self.timeout)
-        except subprocess.TimeoutExpired:
-            raise SchedulerError(
-                f"{' '.join(words)}: no answer within {self.timeout:g} s; is LSF's master up? (--timeout gives more)"
-            ) from None
-        finally:
-            if process.returncode is None:  # too late, or interrupted
-                _end(process)
-        return Answer(words, process.returncode, out, err)
-
-
-def _end(process: "subprocess.Popen[str]") -> None:
-    """End a command with all that it has started; it may have ended itself, and left somebody who holds its output."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for pipe in (process.stdout, process.stderr):
-        if pipe is not None:
-            pipe.close()
+        answer = run_words(
+            words,
+            self.timeout,
+            {"LSB_NTRIES": "1"},
+            "LSF's commands on PATH (source its profile.lsf first)",
+            "is LSF's master up?",
+        )
+        return LsfAnswer(*answer)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from berth.errors import SchedulerError
 from orchestrator import lsf_json, lsf_text
-from orchestrator.lsf_commands import Answer, Command
+from orchestrator.lsf_commands import Command, LsfAnswer
 from orchestrator.lsf_state import OCCUPYING, UNREAD, WAITING, Host, Job, State
 
 
@@ -75,7 +75,7 @@ class Reader:
         answer = self.command("bparams", "-l")
         return lsf_text.highest_priority(answer.out) if answer.code == 0 else 0
 
-    def _tried(self, *words: str, fields: str) -> Answer:
+    def _tried(self, *words: str, fields: str) -> LsfAnswer:
         """Ask for JSON unless it is known to be refused, else for the wide table."""
         if self.form != "text":
             answer = self.command(*words, "-o", fields, "-json")
@@ -122,7 +122,7 @@ class Reader:
         self._tell(answer, skipped)
         return found
 
-    def _tell(self, answer: Answer, skipped: list[str]) -> None:
+    def _tell(self, answer: LsfAnswer, skipped: list[str]) -> None:
         for line in skipped:
             self.warn(f"{' '.join(answer.words[:3])}: skipped a line that could not be read: {line.strip()!r}")
 
@@ -142,7 +142,7 @@ def _joined(job: Job, detail: lsf_text.Detail) -> Job:
     )
 
 
-def _good(answer: Answer) -> Answer:
+def _good(answer: LsfAnswer) -> LsfAnswer:
     """The answer of a command that went well; raises SchedulerError for any other, whatever its exit code."""
     if answer.code != 0:
         raise SchedulerError(f"{' '.join(answer.words)}: exit {answer.code}, {answer.text[:200] or 'without a word'}")

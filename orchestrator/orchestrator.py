@@ -21,12 +21,12 @@ from envs.policies import ALIASES, POLICIES, find_policy
 from envs.workload import on_one_node
 from eval.ledger import Entry, read_ledger
 from orchestrator.backends import BACKENDS, find_backend, host_cores
-from orchestrator.choosing import Chooser, Heuristic, trained
 from orchestrator.disciplines import DISCIPLINES
 from orchestrator.metrics import Metrics, metrics_file
 from orchestrator.plans import Plan, find_plans
 from orchestrator.producer import produce, replayed
 from orchestrator.session import Session
+from orchestrator.starting import Chooser, Heuristic, trained
 
 MODEL = "models/job_policy.pth"
 """Where --rl-train leaves a policy, unless told otherwise."""

@@ -12,8 +12,15 @@ MOST_HEAD, MOST_BODY, MOST_HELD = 16 * 1024, 4 * 2**20, 32 * 2**20
 MOST_CONNECTIONS = 512
 """Connections at a time; a new one takes the place of the one that has been silent for longest."""
 
-PATIENCE, IDLE = 10.0, 60.0
-"""Seconds in which a request must come whole, and for which a connection may be silent between requests."""
+MOST_DRAINED = 32 * 2**20
+"""Bytes that are still taken, and thrown away, of a client that was refused: it may read only when all is sent."""
+
+PATIENCE, IDLE, LINGER = 10.0, 60.0, 5.0
+"""Seconds in which a request must come whole, for which a connection may be silent between requests, and for which one
+that was refused may go on sending."""
+
+RECEIVED = 256 * 1024
+"""Bytes that are received at once."""
 
 SWEEP = 0.5
 """Seconds between looks at who is late."""
@@ -24,6 +31,9 @@ REASONS = {
     431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented",
     503: "Service Unavailable", 505: "HTTP Version Not Supported",
 }  # fmt: skip
+
+
+_ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 class Refusal(Exception):
@@ -45,7 +55,7 @@ class Request(NamedTuple):
     waits: bool  # the client waits for leave to send the body
 
 
-Handler = Callable[[Request, bytes], dict[str, Any]]
+Handler = Callable[[Request, bytearray], dict[str, Any]]
 """Answers a request, or raises Refusal."""
 
 
@@ -55,6 +65,7 @@ class Counter:
     def __init__(self, handler: Handler, routes: dict[str, str], token: str = "") -> None:
         self.handler, self.routes, self.token = handler, routes, token.encode()
         self.held = 0
+        self.incoming = memoryview(bytearray(RECEIVED))  # what has just come, of whatever connection
         self.connections: dict[Connection, None] = {}  # the one that has been silent for longest comes first
 
     def connection(self) -> "Connection":
@@ -76,7 +87,7 @@ class Counter:
             connection.end()
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One client."""
 
     def __init__(self, counter: Counter) -> None:
@@ -86,6 +97,7 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.deadline = 0.0  # by the loop's clock: until then it must have asked
         self.paused = False
+        self.drained: int | None = None  # bytes thrown away since the client was refused
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take a client in; where there are too many, the one that has been silent for longest goes."""
@@ -101,14 +113,23 @@ class Connection(asyncio.Protocol):
         """Forget a client that has gone."""
         self._forget()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where bytes may be received: all connections share the place, since bytes are taken in at once."""
+        return self.counter.incoming
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Take bytes in, and answer every request that has come whole."""
         if self.transport is None:
             return
+        if self.drained is not None:
+            self.drained += nbytes
+            if self.drained > MOST_DRAINED:
+                self.end()
+            return
         if not self.buffer and self.head is None:
             self._wait(PATIENCE)  # a request begins
-        self.buffer += data
-        self.counter.held += len(data)
+        self.buffer += self.counter.incoming[:nbytes]
+        self.counter.held += nbytes
         self._serve()
 
     def eof_received(self) -> bool:
@@ -137,9 +158,9 @@ class Connection(asyncio.Protocol):
 
     def _serve(self) -> None:
         try:
-            while self.transport is not None and not self.paused and self._next():
+            while self.transport is not None and self.drained is None and not self.paused and self._next():
                 pass
-            if self.counter.held > MOST_HELD:
+            if self.counter.held > MOST_HELD and self.drained is None:
                 raise Refusal(503, "too many requests have not come whole")
         except Refusal as refusal:
             self._answer(refusal.status, {"error": str(refusal)}, False, refusal.allow)
@@ -160,19 +181,32 @@ class Connection(asyncio.Protocol):
         head = self.head
         if len(self.buffer) < head.length:
             return False
-        with memoryview(self.buffer) as whole:
-            body = bytes(whole[: head.length])
-        self._drop(head.length)
         self.head = None
-        try:
-            self._answer(200, self.counter.handler(head, body), head.keep)
-        except Refusal as refusal:
-            self._answer(refusal.status, {"error": str(refusal)}, head.keep, refusal.allow)
-        self.counter.connections.pop(self, None)
-        if self.transport is not None:
+        status, told, allow = self._handled(head, self._body(head.length))  # by now the body's memory is given back
+        self._answer(status, told, head.keep, allow)
+        if self.transport is not None and self.drained is None:
+            self.counter.connections.pop(self, None)
             self.counter.connections[self] = None
             self._wait(PATIENCE if self.buffer else IDLE)
         return True
+
+    def _handled(self, head: Request, body: bytearray) -> tuple[int, dict[str, Any], str]:
+        """Status, answer and allowed method for a request."""
+        try:
+            return 200, self.counter.handler(head, body), ""
+        except Refusal as refusal:
+            return refusal.status, {"error": str(refusal)}, refusal.allow
+
+    def _body(self, length: int) -> bytearray:
+        """Take a body out of what has come; without a copy, where nothing else has."""
+        body = self.buffer
+        if len(body) == length:
+            self.buffer = bytearray()
+            self.counter.held -= length
+            return body
+        body = body[:length]
+        self._drop(length)
+        return body
 
     def _drop(self, count: int) -> None:
         del self.buffer[:count]
@@ -182,7 +216,7 @@ class Connection(asyncio.Protocol):
         transport = self.transport
         if transport is None:
             return
-        body = json.dumps(told, allow_nan=False).encode()
+        body = _ENCODER.encode(told).encode()
         head = (
             f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
             f"{'Allow: ' + allow + chr(13) + chr(10) if allow else ''}"
@@ -190,8 +224,18 @@ class Connection(asyncio.Protocol):
         )
         transport.write(head.encode() + body)
         if not keep:
-            self._forget()
-            transport.close()
+            self._say_goodbye(transport)
+
+    def _say_goodbye(self, transport: asyncio.Transport) -> None:
+        """Send nothing more, and throw away what the client still sends.
+
+        Closing at once would lose the answer: a system that gets bytes for a closed connection tells the client that it
+        is broken, whatever there was to read.
+        """
+        self._release()
+        self.drained = 0
+        self._wait(LINGER)
+        transport.write_eof()
 
     def _wait(self, seconds: float) -> None:
         """Give the client so long."""
@@ -201,14 +245,19 @@ class Connection(asyncio.Protocol):
         """Its time is over; one that does not read its answers gets none."""
         if (self.buffer or self.head is not None) and not self.paused:
             self._answer(408, {"error": f"the request has not come whole within {PATIENCE:g} s"}, False)
-        self.end()
+        else:
+            self.end()
+
+    def _release(self) -> None:
+        """Give back what the connection holds of a request."""
+        self.counter.held -= len(self.buffer)
+        self.buffer, self.head = bytearray(), None
 
     def _forget(self) -> None:
-        """Give back what the connection holds."""
+        """The connection is over."""
         self.counter.connections.pop(self, None)
-        self.counter.held -= len(self.buffer)
-        self.buffer = bytearray()
-        self.transport = self.head = None
+        self._release()
+        self.transport = None
 
 
 def read_head(text: bytes, counter: Counter) -> Request:

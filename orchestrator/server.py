@@ -1,7 +1,6 @@
 """Serve decisions: a policy, or a heuristic, that answers Snapshots over a Unix socket or HTTP."""
 
 import asyncio
-import gc
 import os
 import secrets
 import signal
@@ -32,6 +31,9 @@ DESCRIPTION = """Answer snapshots of a cluster with decisions (docs/serving.md).
 ROUTES = {"/decide": "POST", "/health": "GET"}
 
 LOOPBACK = "127.0.0.1"
+
+AGAIN = "BERTH_STARTED_AGAIN"
+"""The variable that tells a process that it was started again, once all is compiled."""
 
 FEWEST_LETTERS = 16
 """Of a token."""
@@ -74,7 +76,7 @@ class Service:
         self.decider = decider
         self.begun, self.decisions, self.errors = time.time(), 0, 0
 
-    def handle(self, request: "Request", body: bytes) -> dict[str, Any]:
+    def handle(self, request: "Request", body: bytearray) -> dict[str, Any]:
         """Answer one request; raises Refusal."""
         if request.path == "/health":
             return {
@@ -84,7 +86,7 @@ class Service:
             }  # fmt: skip
         return self._decide(request.query, body)
 
-    def _decide(self, query: str, body: bytes) -> dict[str, Any]:
+    def _decide(self, query: str, body: bytearray) -> dict[str, Any]:
         from envs.wire import read
         from orchestrator.protocol import Refusal
 
@@ -118,8 +120,9 @@ def token_of(config: Config) -> str:
         elif path.stat().st_mode & 0o077:
             raise ConfigError(f"token_file {path}: others may read it; want mode 600")
         token = path.read_text().strip()
-    except (OSError, ValueError) as trouble:
-        raise ConfigError(f"token_file {path}: {trouble}; want a file that can be read, or made") from None
+    except (OSError, UnicodeDecodeError) as trouble:
+        why = trouble.strerror if isinstance(trouble, OSError) else "not text"
+        raise ConfigError(f"token_file {path}: {why}; want a file that can be read, or made") from None
     if len(token) < FEWEST_LETTERS or not (token.isascii() and token.isprintable()) or " " in token:
         raise ConfigError(f"token_file {path}: want one word of at least {FEWEST_LETTERS} plain letters")
     return token
@@ -168,12 +171,20 @@ def main(words: Sequence[str] | None = None) -> None:
     """Serve as the command line says."""
     config = parse(Config, words, DESCRIPTION)
     sys.modules.setdefault("scipy", None)  # type: ignore[arg-type] # Numba looks for its BLAS, 20 MB that nothing uses
+    from berth.compiled import compilations
+    from orchestrator.memory import keep_small, settle_down
     from orchestrator.protocol import Counter
 
-    print("loading; the first start on a machine compiles for minutes", file=sys.stderr, flush=True)
-    service = Service(make_decider(config))
-    gc.collect()
-    gc.freeze()  # what is there now stays: it need not be looked through again and again
+    keep_small()
+    if AGAIN not in os.environ:
+        print("loading; the first start on a machine compiles for minutes", file=sys.stderr, flush=True)
+    with compilations() as compiled:
+        service = Service(make_decider(config))
+    if (
+        compiled and words is None and AGAIN not in os.environ
+    ):  # the compiler holds several times what the service needs
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], os.environ | {AGAIN: "1"})
+    settle_down()
     asyncio.run(serve(config, Counter(service.handle, ROUTES, "" if config.socket else token_of(config))))
 
 

@@ -11,12 +11,12 @@ from berth.errors import ConfigError
 from eval.ledger import Entry
 from orchestrator.backends import BACKENDS, Setting
 from orchestrator.bell import Bell
-from orchestrator.choosing import Chooser
 from orchestrator.host import Host
 from orchestrator.loop import run_jobs
 from orchestrator.metrics import Metrics
 from orchestrator.plans import Plan
 from orchestrator.running import Ended
+from orchestrator.starting import Chooser
 
 TOLD = 200
 """Runs of more jobs than this say nothing of single ones."""

@@ -1,15 +1,19 @@
 """Exported policies: the same logits as the networks they come from, without TensorFlow."""
 
 import json
+import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from berth.compiled import compilations
 from berth.errors import ConfigError
 from envs.registration import IDS
 from envs.scheduling_env import SchedulingEnv
+from envs.wire import read
+from orchestrator.deciding import of_exported
 from tests.conftest import ROOT
 from train.checkpoint import load, put_weights, save, weights_of
 from train.config import ARCHITECTURES, Config, to_settings
@@ -98,6 +102,23 @@ def test_models_that_ship_decide_alike(tmp_path, cluster, name):
     for jobs, row, prior, mask, seen in observations(env):
         wanted = np.where(mask, np.asarray(network((jobs[None], row[None], prior[None])))[0], -1e9)
         assert policy.best(seen, env.prior)[0] == int(np.argmax(wanted))
+
+
+@pytest.mark.parametrize("name", ["hidden", "oracle"])
+def test_nothing_is_compiled_once_a_policy_is_served(tmp_path, name):
+    main([str(ROOT / f"models/philly/{name}.npz"), "-o", str(tmp_path / "policy.npz")])
+    decider = of_exported(read_exported(tmp_path / "policy.npz"))
+    page = (ROOT / "docs/serving.md").read_text().split("### A snapshot for a model")[1]
+    told = json.loads(re.search(r"```json\n(.*?)```", page, re.DOTALL)[1])
+    told["queued"]["run_time"] = [40_000, 7_000, 100]
+    places = [[[node, 8] for node in range(24) if node not in (8, 17, 23)] + [[17, 6]], [[8, 4]]]
+    with compilations() as compiled:
+        assert decider.kind == "job"
+        for part in ({"end": [100_000, 90_000]}, {"end": [100_000, 90_000], "nodes": places}):
+            told["running"] |= part
+            if name == "hidden" or "nodes" in part:  # easy wants the nodes
+                assert decider.decide(read(json.dumps(told)), True)["job"] is not None
+    assert not compiled
 
 
 def test_tensorflow_is_not_there(tmp_path):

@@ -7,12 +7,14 @@ import sys
 import numpy as np
 import pytest
 
+from berth.compiled import compilations
 from berth.errors import ConfigError, SnapshotError
 from envs.host_env import HostVectorEnv
 from envs.host_options import HostOptions
 from envs.snapshot import DOWN, DRAINED, UP
 from envs.wire import read
 from eval import host_judging
+from orchestrator.deciding import of_exported
 from orchestrator.host_deciding import HostDecider
 from orchestrator.lsf_hosts import find_host_policy
 from orchestrator.lsf_state import Host, Job
@@ -173,6 +175,15 @@ def test_the_service_names_hosts(trained, tmp_path):
         load(tmp_path / "hosts.npz")
     with pytest.raises(ConfigError, match="names hosts"):
         from_settings(Config, load(trained / BEST).told["settings"], "x")
+
+
+def test_nothing_is_compiled_once_hosts_are_named(trained, tmp_path):
+    export([str(trained), "-o", str(tmp_path / "hosts.npz")])
+    decider = of_exported(read_exported(tmp_path / "hosts.npz"))
+    with compilations() as compiled:
+        for view in (snapshot(), snapshot(nodes__state=["up"] * 3), snapshot(queued__state=["cancelled", "queued"])):
+            assert decider.decide(view, scores=True)["job"] == "small"
+    assert not compiled
 
 
 def test_lsf_takes_an_exported_policy(trained, tmp_path):

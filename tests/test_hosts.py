@@ -1,5 +1,8 @@
 """Host selection: the compiled episodes against a readable simulator, the environment, and its workloads."""
 
+import re
+from dataclasses import replace
+
 import gymnasium
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import envs  # noqa: F401 - lets Gymnasium know LSF-v0
-from berth.errors import ConfigError, SimulationError
+from berth.errors import ConfigError, SimulationError, TraceError
 from envs.host_courses import METRICS, Courses
 from envs.host_env import HostEnv, HostVectorEnv
 from envs.host_jobs import Episode, make_episode
@@ -203,6 +206,15 @@ def test_a_trace_with_memory(tmp_path):
     while not over:
         seen, _, over, _, told = env.step(int(np.argmax(seen["mask"])))
     assert told["decisions"] == 20
+    text = (tmp_path / "log.swf").read_text()
+    odd = tmp_path / "odd.swf"  # text where nothing is reckoned from, as some logs have it
+    odd.write_text(re.sub(r" 0 (\d+ \d+) -1 (.*) -1 -1\n", r" soon \1 n/a \2 job#1 idle\n", text))
+    assert odd.read_text().count("soon") == 200
+    np.testing.assert_array_equal(make_episode(replace(options, workload=str(odd)), 0).jobs, made.jobs)
+    wrong = tmp_path / "wrong.swf"
+    wrong.write_text(text.replace(" 1000 1 ", " much 1 ", 1))
+    with pytest.raises(TraceError, match=r"wrong.swf:3: requested_memory = much"):
+        HostEnv(workload=str(wrong), num_hosts=4)
     without = swf(tmp_path / "bare.swf", [(s, r, n, -1) for s, r, n, _ in rows])
     with pytest.raises(ConfigError, match="no job tells both cores and memory"):
         HostEnv(workload=without, num_hosts=4)

@@ -19,8 +19,8 @@ from berth.errors import ConfigError
 from eval import live
 from eval.foretold import difference, read_live
 from eval.ledger import Entry, read_ledger
-from orchestrator.choosing import Heuristic, trained
 from orchestrator.orchestrator import Config
+from orchestrator.starting import Heuristic, trained
 from tests.conftest import ROOT
 from tests.test_orchestrator import SCRIPT
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from berth.errors import SchedulerError
 from orchestrator import lsf_json, lsf_text
-from orchestrator.lsf_commands import Answer
+from orchestrator.lsf_commands import LsfAnswer
 from orchestrator.lsf_state import Host, Job, State, snapshot_of
 from orchestrator.lsf_words import limit, memory, moment, shares, size
 
@@ -291,7 +291,7 @@ def test_noise_of_lsfs_own_letters_is_no_trouble_either(noise):
         assert rows_or_error(read, f"Job <1>, {noise}\nJOBID {noise}\nHOST_NAME {noise}\n") is not None
 
 
-def answers(log: str) -> list[Answer]:
+def answers(log: str) -> list[LsfAnswer]:
     """The commands of a transcript, with what they printed."""
     found = []
     for part in re.split(r"^\[[\d:]+\] \w+@node1\$ ", recorded(log), flags=re.MULTILINE)[1:]:
@@ -300,7 +300,7 @@ def answers(log: str) -> list[Answer]:
         err = [line.removeprefix("(stderr) ") for line in lines if line.startswith("(stderr) ")]
         out = [line for line in lines if not line.startswith("(stderr) ")]
         code = int(rest.partition(")")[0])
-        found.append(Answer(tuple(command.split()), code, "\n".join(out), "\n".join(err)))
+        found.append(LsfAnswer(tuple(command.split()), code, "\n".join(out), "\n".join(err)))
     return found
 
 
@@ -315,12 +315,12 @@ def test_answers_of_the_transcripts_mean_what_they_say():
     assert seen["btop 382"].code == 0
     assert seen["btop 382"].text == "Job <382> has been moved to position 1 from top."
     assert seen["brun 22"].is_unsupported
-    refused = Answer(("bjobs",), 255, "", recorded("bjobs_json_unsupported.stderr"))
+    refused = LsfAnswer(("bjobs",), 255, "", recorded("bjobs_json_unsupported.stderr"))
     assert refused.is_unsupported
     assert not refused.is_empty
-    assert Answer(("bjobs",), 254, "", recorded("bjobs_none_unfinished.stderr")).is_empty
-    assert Answer(("bjobs",), 255, "", recorded("bjobs_unknown_id.stderr")).is_gone
-    down = Answer(("bjobs",), 254, "", "batch system daemon not responding ... still trying\n")
+    assert LsfAnswer(("bjobs",), 254, "", recorded("bjobs_none_unfinished.stderr")).is_empty
+    assert LsfAnswer(("bjobs",), 255, "", recorded("bjobs_unknown_id.stderr")).is_gone
+    down = LsfAnswer(("bjobs",), 254, "", "batch system daemon not responding ... still trying\n")
     assert down.is_down
     assert not down.is_empty
 

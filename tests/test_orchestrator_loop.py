@@ -12,13 +12,13 @@ from envs.sim.simulator import simulate
 from envs.stage import set_stage
 from envs.workload import on_one_node
 from eval.played import from_episode
-from orchestrator.choosing import Choice, Heuristic
 from orchestrator.clocks import VirtualClock
 from orchestrator.disciplines import DISCIPLINES
 from orchestrator.host import Host
 from orchestrator.loop import run_jobs
 from orchestrator.producer import produce
 from orchestrator.simulated import Simulated
+from orchestrator.starting import Choice, Heuristic
 from tests.conftest import make_trace
 
 

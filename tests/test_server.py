@@ -3,6 +3,8 @@
 import http.client
 import json
 import os
+import re
+import shutil
 import signal
 import socket
 import stat
@@ -11,11 +13,12 @@ import sys
 import time
 from contextlib import contextmanager
 
+import numba
 import pytest
 
 from berth.errors import ConfigError
-from orchestrator.protocol import MOST_BODY, MOST_CONNECTIONS, PATIENCE
-from orchestrator.server import Config
+from orchestrator.protocol import LINGER, MOST_BODY, MOST_CONNECTIONS, MOST_DRAINED, PATIENCE
+from orchestrator.server import AGAIN, Config
 from tests.conftest import ROOT
 from tests.test_wire import changed, small
 from train.export import main as export
@@ -134,7 +137,7 @@ def test_health(fcfs):
         (changed("version", to=7), 422, "version"),
         ("x" * (MOST_BODY - 1), 422, "not JSON"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:20],
 )
 def test_bad_snapshots_are_answered(fcfs, body, status, word):
     came, told = fcfs.ask(body)
@@ -167,11 +170,7 @@ def test_bad_snapshots_are_answered(fcfs, body, status, word):
     ids=lambda value: value if isinstance(value, int) else value[:30],
 )  # fmt: skip
 def test_bad_requests_are_answered_and_closed(fcfs, text, status):
-    try:
-        found = fcfs.raw(text.replace(b"%b", TOKEN.encode()))
-    except ConnectionResetError:  # the server had closed before all of it was sent
-        assert len(text) > 50_000
-        found = b"HTTP/1.1 431"
+    found = fcfs.raw(text.replace(b"%b", TOKEN.encode()))
     assert found.startswith(f"HTTP/1.1 {status} ".encode().rstrip()[:12])
 
 
@@ -182,6 +181,37 @@ def test_large_bodies_are_refused_before_they_come(fcfs):
             plain.sendall(fcfs.head(10 * 2**20) + b"x" * 1000)
             assert b"413" in plain.recv(100)
     assert fcfs.megabytes() < before + 5
+
+
+@pytest.mark.parametrize("size", [5 * 2**20, 10 * 2**20])
+def test_clients_that_send_all_before_they_read_are_told_why(fcfs, size):
+    before = fcfs.megabytes()
+    for _ in range(3):
+        status, told = fcfs.ask("x" * size)
+        assert (status, told["error"]) == (413, f"a body of {size:,} bytes; want at most {MOST_BODY:,}")
+    assert fcfs.ask("x" * 3_000_000, path="/elsewhere")[0] == 404
+    assert fcfs.raw(b"GET /health HTTP/1.1\r\nX: " + b"y" * 3_000_000).startswith(b"HTTP/1.1 431 ")
+    with pytest.raises(OSError, match=r"Broken pipe|reset"):  # there is an end to it
+        fcfs.ask("x" * (2 * MOST_DRAINED))
+    assert fcfs.megabytes() < before + 5
+    assert fcfs.ask(json.dumps(small()))[0] == 200
+
+
+def test_who_was_refused_and_stays_is_closed(fcfs):
+    with fcfs.connect() as plain:
+        plain.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+        begin = time.monotonic()
+        assert plain.recv(1000).startswith(b"HTTP/1.1 401 ")
+        assert plain.recv(1000) == b""
+        with pytest.raises(OSError, match=r"Broken pipe|reset"):
+            _drip(plain, begin + 4 * LINGER)
+
+
+def _drip(plain, until):
+    """Send on, letter by letter."""
+    while time.monotonic() < until:
+        plain.sendall(b"x")
+        time.sleep(0.2)
 
 
 def test_pipelined_requests_are_answered_in_turn(fcfs):
@@ -273,6 +303,34 @@ def test_a_model_decides_over_a_socket(tmp_path, name):
             assert "tensorflow" not in maps.read()
         assert server.megabytes() < 200
     assert not os.path.exists(server.socket)
+
+
+def test_the_example_for_a_model_is_answered_as_the_docs_say(tmp_path):
+    export([str(ROOT / "models/philly/hidden.npz"), "-o", str(tmp_path / "policy.npz")])
+    page = (ROOT / "docs/serving.md").read_text().split("### A snapshot for a model")[1]
+    snapshot, answer = re.findall(r"```json\n(.*?)```", page, re.DOTALL)[:2]
+    with served(tmp_path, "--model", "policy.npz", "socket") as server:
+        status, told = server.ask(snapshot)
+        assert status == 200
+        assert told | {"microseconds": 410} == json.loads(answer)
+        without = json.loads(snapshot)
+        del without["queued"]["spread"]
+        status, told = server.ask(json.dumps(without))
+        assert (status, told["error"]) == (422, "queued.spread: nothing; want a list")
+
+
+def test_a_process_that_has_compiled_starts_again(fcfs, tmp_path, monkeypatch):  # fcfs has all that is needed compiled
+    shutil.copytree(numba.config.CACHE_DIR, tmp_path / "cache")
+    missing = list((tmp_path / "cache").rglob("laying.find_rows*"))
+    assert missing
+    for path in missing:
+        path.unlink()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    with served(tmp_path, "--policy", "fcfs", "socket") as server:
+        assert server.ask(json.dumps(small()))[0] == 200
+        with open(f"/proc/{server.process.pid}/environ") as file:
+            assert AGAIN in file.read()
+        assert server.megabytes() < 200
 
 
 def test_a_token_is_made_where_there_is_none(tmp_path):

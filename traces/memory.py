@@ -13,7 +13,7 @@ OF_EACH = {"SWF": 0.001}
 
 def asked_memory(trace: Trace, processors: np.ndarray) -> np.ndarray:
     """The memory that jobs ask for (jobs,), MB; where they do not tell, what they used; -1 where neither is known."""
-    asked = np.full(len(trace), float(MISSING))
+    asked: np.ndarray = np.full(len(trace), float(MISSING))
     for column in (trace.used_memory, trace.memory):
         if column is not None:
             asked = np.where(column >= 0, column, asked)

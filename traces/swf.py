@@ -59,8 +59,10 @@ def read(source: Source) -> Trace:
     table.leave_out("run time 0", run_time == 0)
     table.leave_out("run time not known (-1)", run_time < 0)
     count = processors(table)
-    for field in ("wait_time", "cpu_time", "used_memory", "requested_time", "requested_memory"):
+    for field in ("used_memory", "requested_time", "requested_memory"):
         table.numbers(field, low=-1)
+    for field in ("wait_time", "cpu_time"):
+        table.if_known(field)
     renamed = {"wait_time": "wait", "user_id": "user", "group_id": "group", "job_number": "job_id"}
     renamed |= {"submit_time": "submit", "requested_time": "request_time", "requested_memory": "memory"}
     other = ("run_time", "cpu_time", "used_memory", "status", "executable", "queue", "partition", "preceding_job")

@@ -79,6 +79,18 @@ class Table:
         self.check(field, (values >= 0) | (values == -1), "a number >= 0, or -1 where it is not known")
         return self.numbers(field, low=-1)
 
+    def if_known(self, field: str) -> np.ndarray:
+        """A column of numbers that nothing is reckoned from: -1, counted and said, in the place of what is none."""
+        values = self.columns[field]
+        sound = (values >= -1) & (values <= MOST)
+        odd = int(np.count_nonzero(self.scope & ~sound))
+        if odd:
+            first = int(np.argmax(self.scope & ~sound))
+            where = f"{field} = {self.word(first, field)} on line {self.lines[first]}"
+            self.notes.append(f"{counted(odd, 'job')} with a {field} that is no number (the first: {where}): not known")
+            self.columns[field] = values = np.where(sound, values, MISSING)
+        return values
+
     def gpus(self, field: str) -> np.ndarray:
         """A column of GPU counts above 0, maybe fractions, checked."""
         values = self.columns[field]

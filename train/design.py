@@ -17,6 +17,9 @@ SITUATION = [NAMES.index(n) for n in ("wait", "demand", "availability", "fragmen
 TOKEN, HEADS = 32, 2
 """Width of the tokens that attend to each other, and how many heads they have."""
 
+AROUND = 16
+"""Width of the layer that judges waiting."""
+
 RESIDUAL = 3.0
 """By how much a job's logit lies below that of one whose key is e times smaller, where a residual policy begins."""
 

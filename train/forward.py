@@ -1,4 +1,4 @@
-"""Exported policies: read from a file of plain arrays, computed with NumPy alone."""
+"""Exported policies: read from a file of plain arrays, computed without TensorFlow."""
 
 import json
 import zipfile
@@ -11,31 +11,16 @@ import numpy as np
 from berth.errors import ConfigError
 from envs.observation import JOB_NAMES, POOL_FEATURES
 from envs.options import Options, make_options
-from envs.sim.observing import GREATEST
-from train.design import (
-    FITS,
-    HEADS,
-    MASKED,
-    RESIDUAL,
-    SLOT,
-    TOKEN,
-    WAIT,
-    Design,
-    Shape,
-    gpu_tokens,
-    stretching,
-)  # fmt: skip
-from train.packing import pack, unpack
+from train.design import AROUND, HEADS, MASKED, SLOT, TOKEN, Design, Shape, gpu_tokens, stretching
+from train.perceptron import SLOPE, judge, likeliest, repacked, repacked_rows, settle
 
 FORMAT = "berth policy 1"
 
 KINDS = ("job", "host")
 """What a policy chooses."""
 
-SLOPE = np.float32(0.2)
-"""Of the leaky ReLU below 0, as Keras has it."""
-
-Weights = Mapping[str, np.ndarray]
+JUDGING = ("context", "judge", "worth", "around", "wait")
+"""The layers that judge tokens, in the order in which train/perceptron.py takes their weights."""
 
 
 class Exported(NamedTuple):
@@ -52,11 +37,10 @@ def read_exported(path: Path) -> Exported:
         with np.load(path, allow_pickle=False) as file:
             weights = {name: file[name] for name in file.files}
         told = json.loads(weights.pop("told").tobytes().decode())
-    except (OSError, ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile,
-            AttributeError) as trouble:  # fmt: skip
-        raise ConfigError(
-            f"{path}: not an exported policy, or a damaged one ({trouble}); train/export.py writes them"
-        ) from None
+    except OSError as trouble:
+        raise ConfigError(f"{path}: {trouble.strerror or trouble}; want an exported policy (train/export.py)") from None
+    except (ValueError, LookupError, EOFError, TypeError, RuntimeError, zipfile.BadZipFile, AttributeError):
+        raise ConfigError(f"{path}: not an exported policy, or a damaged one; train/export.py writes them") from None
     came = told.get("format") if isinstance(told, dict) else None
     if came != FORMAT:
         raise ConfigError(f"{path}: says it is {came!r}, want {FORMAT!r}, as train/export.py writes it")
@@ -95,6 +79,9 @@ class JobPolicy:
                 what = "nothing" if came is None else f"shape {came.shape}"
                 raise ConfigError(f"{where}: {name} has {what}, want {wanted}")
         self.weights = {name: np.ascontiguousarray(exported.weights[name]) for name in layers}
+        self.waits = shape.actions > shape.window
+        judging = [array.ravel() for name, array in self.weights.items() if name.split("_")[0].split("/")[0] in JUDGING]
+        self._judging, self._widths = np.concatenate(judging), np.array(self.design.hidden)
         self._stretch, self._middle = stretching(self.design.scale)
         self._tokens = gpu_tokens(shape) if self.architecture == "cross_attn" else None
 
@@ -103,14 +90,11 @@ class JobPolicy:
 
         Numbers are packed and unpacked first, as in training: the networks never saw others.
         """
-        window = self.design.shape.window
-        shown = window if self.architecture == "mlp" else max(1, int(np.count_nonzero(seen["jobs"][:, SLOT])))
-        jobs, cluster, order = (unpack(pack(part)) for part in (seen["jobs"][:shown], seen["cluster"], prior[:shown]))
-        found = self.logits(jobs, cluster, order)
-        logits = np.full(self.design.shape.actions, MASKED, np.float32)
-        logits[:shown], logits[window:] = found[:shown], found[shown:]
-        logits[seen["mask"] == 0] = MASKED
-        return int(np.argmax(logits)), logits
+        shape, rows = self.design.shape, seen["jobs"]
+        shown = shape.window if self.architecture == "mlp" else max(1, int(np.count_nonzero(rows[:, SLOT])))
+        found = self.logits(repacked_rows(rows, shown), repacked(seen["cluster"]), repacked(prior[:shown]))
+        logits = np.empty(shape.actions, np.float32)
+        return int(likeliest(found, seen["mask"], shape.window, logits)), logits
 
     def logits(self, jobs: np.ndarray, cluster: np.ndarray, prior: np.ndarray) -> np.ndarray:
         """Logits (actions,) of jobs (window, features), cluster (numbers,) and prior (window,), before the mask.
@@ -118,32 +102,18 @@ class JobPolicy:
         Empty slots at the window's end may be left out, but for `mlp`.
         """
         worth, wait = FORWARD[self.architecture](self, jobs, cluster)
-        if self.design.residual:
-            worth = worth - np.float32(RESIDUAL * GREATEST) * prior
-        if self.design.shape.actions == self.design.shape.window:
-            return worth
-        fit = worth[jobs[:, FITS] > 0]
-        best = fit.max() if len(fit) else np.float32(0.0)
-        return np.append(worth, best + wait - np.float32(WAIT)).astype(np.float32)
+        found: np.ndarray = settle(worth, wait, jobs, prior, self.design.residual, self.waits)
+        return found
 
     def dense(self, name: str, x: np.ndarray) -> np.ndarray:
         """A layer without its activation."""
         found: np.ndarray = x @ self.weights[f"{name}/kernel"] + self.weights[f"{name}/bias"]
         return found
 
-    def judged(self, jobs: np.ndarray, tokens: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, Any]:
+    def judged(self, jobs: np.ndarray, tokens: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, float]:
         """What every job is worth by the same weights, and what waiting is, from what jobs look at first."""
-        context = self.dense("context", cluster)
-        tokens = leaky(self.dense("judge_0", tokens) + context)
-        for i in range(1, len(self.design.hidden)):
-            tokens = leaky(self.dense(f"judge_{i}", tokens))
-        worth = self.dense("worth", tokens)[:, 0]
-        if self.design.shape.actions == self.design.shape.window:
-            return worth, None
-        shown = (jobs[:, SLOT] > 0).astype(np.float32)
-        pooled = shown @ tokens / max(shown.sum(), np.float32(1.0))
-        around = np.concatenate((pooled, leaky(context)))
-        return worth, self.dense("wait", leaky(self.dense("around", around)))[0]
+        found: tuple[np.ndarray, float] = judge(tokens, cluster, jobs[:, SLOT], self._judging, self._widths, self.waits)
+        return found
 
     def stretched(self, jobs: np.ndarray) -> np.ndarray:
         """Jobs' features as the first layer takes them."""
@@ -184,12 +154,12 @@ def leaky(x: np.ndarray) -> np.ndarray:
     return found
 
 
-def _kernel(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, Any]:
+def _kernel(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, float]:
     """The shared kernel: every job by itself."""
     return policy.judged(jobs, policy.stretched(jobs), cluster)
 
 
-def _attn(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, Any]:
+def _attn(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, float]:
     """Jobs look at jobs."""
     rows = policy.stretched(jobs)
     tokens = leaky(policy.dense("token", rows))
@@ -197,7 +167,7 @@ def _attn(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.
     return policy.judged(jobs, np.concatenate((rows, mixed), axis=1), cluster)
 
 
-def _cross_attn(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, Any]:
+def _cross_attn(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, float]:
     """Jobs look at GPUs."""
     rows = policy.stretched(jobs)
     tokens, gpus = leaky(policy.dense("token", rows)), leaky(policy.dense("gpu", policy.gpu_rows(cluster)))
@@ -205,16 +175,15 @@ def _cross_attn(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tup
     return policy.judged(jobs, np.concatenate((rows, mixed), axis=1), cluster)
 
 
-def _mlp(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, Any]:
+def _mlp(policy: JobPolicy, jobs: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, float]:
     """A flat network over the whole window."""
     x = np.concatenate((jobs.ravel(), cluster))
     for name in ("flat_0", "flat_1"):
         x = leaky(policy.dense(name, x))
-    waits = policy.design.shape.actions > policy.design.shape.window
-    return policy.dense("worth", x), policy.dense("wait", x)[0] if waits else None
+    return policy.dense("worth", x), float(policy.dense("wait", x)[0]) if policy.waits else 0.0
 
 
-FORWARD: dict[str, Callable[[JobPolicy, np.ndarray, np.ndarray], tuple[np.ndarray, Any]]] = {
+FORWARD: dict[str, Callable[[JobPolicy, np.ndarray, np.ndarray], tuple[np.ndarray, float]]] = {
     "kernel": _kernel,
     "mlp": _mlp,
     "attn": _attn,
@@ -258,6 +227,6 @@ def layers_of(architecture: str, design: Design) -> dict[str, tuple[int, ...]]:
         inputs = width
     _dense("worth", inputs, 1)
     if waits:
-        _dense("around", inputs + design.hidden[0], 16)
-        _dense("wait", 16, 1)
+        _dense("around", inputs + design.hidden[0], AROUND)
+        _dense("wait", AROUND, 1)
     return found

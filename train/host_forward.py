@@ -1,12 +1,11 @@
-"""Exported policies that name hosts, computed with NumPy alone."""
+"""Exported policies that name hosts, computed without TensorFlow."""
 
 import numpy as np
 
 from berth.errors import ConfigError
-from envs.sim.hosts import FEATURES
-from train.forward import Exported, leaky
-from train.host_design import STRETCH, host_layers
-from train.packing import pack, unpack
+from train.forward import Exported
+from train.host_design import host_layers
+from train.perceptron import judge_hosts, see_hosts
 
 
 class HostPolicy:
@@ -28,7 +27,8 @@ class HostPolicy:
             if came is None or came.shape != wanted:
                 what = "nothing" if came is None else f"shape {came.shape}"
                 raise ConfigError(f"{where}: {name} has {what}, want {wanted}")
-        self.weights = {name: np.ascontiguousarray(exported.weights[name]) for name in host_layers(self.hidden)}
+        self._weights = np.concatenate([exported.weights[name].ravel() for name in host_layers(self.hidden)])
+        self._widths = np.array(self.hidden)
 
     def state_of(
         self, hosts: np.ndarray, free: np.ndarray, cores: float, memory: float
@@ -37,22 +37,10 @@ class HostPolicy:
 
         A job that asks for more than any it was trained on looks like the largest of those.
         """
-        seen = np.empty((len(hosts), FEATURES), np.float32)
-        seen[:, :2] = 1.0 - free / np.maximum(hosts, 1e-9)
-        seen[:, 2:] = hosts / np.maximum(hosts.max(axis=0), 1e-9)
-        job = np.array([cores / self.most_cores, memory / self.most_memory], np.float32)
-        return np.clip(seen, 0.0, 1.0), np.clip(job, 0.0, 1.0)
+        job = np.array([min(max(cores / self.most_cores, 0.0), 1.0), min(max(memory / self.most_memory, 0.0), 1.0)])
+        return see_hosts(hosts, free), job.astype(np.float32)
 
     def logits(self, hosts: np.ndarray, job: np.ndarray) -> np.ndarray:
-        """Logits (hosts,) of hosts (hosts, 4) and a job (2,), all in [0, 1], packed and unpacked as in training."""
-        seen, wanted = ((unpack(pack(part)) - np.float32(0.5)) * np.float32(STRETCH) for part in (hosts, job))
-        codes = self._dense("host", seen)
-        around = self._dense("job", wanted) + self._dense("mean", leaky(codes).mean(axis=0))
-        tokens = leaky(codes + around)
-        for i in range(1, len(self.hidden)):
-            tokens = leaky(self._dense(f"judge_{i}", tokens))
-        return self._dense("logit", tokens)[:, 0]
-
-    def _dense(self, name: str, x: np.ndarray) -> np.ndarray:
-        found: np.ndarray = x @ self.weights[f"{name}/kernel"] + self.weights[f"{name}/bias"]
+        """Logits (hosts,) of hosts (hosts, 4) and a job (2,), all in [0, 1]."""
+        found: np.ndarray = judge_hosts(hosts, job, self._weights, self._widths)
         return found

@@ -11,6 +11,7 @@ from envs.observation import JOB_FEATURES, POOL_FEATURES
 from envs.sim.observing import GREATEST
 from train.config import ARCHITECTURES
 from train.design import (
+    AROUND,
     FAR_BELOW,
     FITS,
     HEADS,
@@ -131,7 +132,7 @@ def _judging(design: Design, seeds: Iterator[int], policy: bool, mix: Callable[[
     last.name = WORTH
     logits = last(tokens)[:, :, 0]
     waits = design.shape.actions > design.shape.window
-    wait = _last(seeds, 1, design)(dense(16, seeds)(around)) if waits else None
+    wait = _last(seeds, 1, design)(dense(AROUND, seeds)(around)) if waits else None
     return keras.Model(inputs, _all_actions(design, jobs, logits, wait, prior))
 
 

@@ -5,7 +5,7 @@ from itertools import combinations, pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.lsf_moves import headed, levels, to_top, to_top_by_priority
+from orchestrator.moves import headed, levels, to_top, to_top_by_priority
 
 
 def topped(current, moves):

@@ -1,0 +1,331 @@
+"""The agent for Slurm without a Slurm: what recorded output says, who is ordered how, what is sent."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from berth.errors import ConfigError, SchedulerError
+from envs import wire
+from envs.options import Options
+from envs.recalling import Kin, predicted, recall
+from envs.snapshot import DRAINED, UP
+from envs.stage import set_stage
+from orchestrator import slurm_json
+from orchestrator.choosing import find_chooser
+from orchestrator.commands import Answer
+from orchestrator.slurm import Config, Slurm
+from orchestrator.slurm_reading import Reader
+from orchestrator.slurm_state import Job, Node, State, is_ready, snapshot_of
+from tests.conftest import make_trace, make_workload
+
+RECORDED = Path(__file__).parent / "recorded" / "slurm"
+NOW = 1794986166.0
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / name).read_text()
+
+
+def read(counted: str = "gpus") -> dict[int, Job]:
+    skipped: list[str] = []
+    jobs = slurm_json.jobs(recorded("squeue.json"), counted, skipped)
+    assert skipped == []
+    return {job.id: job for job in jobs}
+
+
+class Recorded:
+    """Answers as Slurm did, and remembers what was asked of it; `changed` jobs get other values."""
+
+    def __init__(self, squeue: str = "", refuse: str = "") -> None:
+        self.squeue, self.refuse = squeue or recorded("squeue.json"), refuse
+        self.sent: list[tuple[str, ...]] = []
+
+    def __call__(self, *words: str) -> Answer:
+        out = {
+            ("squeue", "--json"): self.squeue, ("sinfo", "--json"): recorded("sinfo.json"),
+            ("scontrol", "show", "config"): recorded("config.txt"),
+            ("sprio", "-h", "-o", "%i|%S"): recorded("sprio.txt"),
+        }.get(words)  # fmt: skip
+        if out is not None:
+            return Answer(words, 0, out, "")
+        self.sent.append(words)
+        return Answer(words, 1 if self.refuse else 0, "", self.refuse)
+
+
+def agent(tmp_path, command, **config) -> Slurm:
+    told = {"mode": "apply", "policy": "sjf", "partition": ("gpu",), "log": str(tmp_path / "log.jsonl"), **config}
+    told.setdefault("accounting", "squeue")
+    return Slurm(Config(**told), command=command, warn=lambda text: None)
+
+
+def test_jobs_are_read_as_slurm_told_them():
+    jobs = read()
+    assert {job.id: job.gpus for job in jobs.values()} == {
+        2: 16, 5: 4, 28: 12, 29: 1, 30: 8, 31: 4, 32: 1, 33: 2, 34: 4, 35: 0, 36: 4,
+    }  # fmt: skip
+    assert jobs[28].places == (("n1", 3), ("n2", 3), ("n3", 3), ("n4", 3))
+    assert (jobs[31].word, jobs[31].array, jobs[5].word) == ("31_[1-4]", 31, "4_1")
+    assert (jobs[34].partitions, jobs[34].nice, jobs[34].limit) == (("gpu", "other"), 7, 1800.0)
+    assert (jobs[2].state, jobs[2].end - jobs[2].start) == ("TIMEOUT", 83.0)
+    ready = [job.id for job in jobs.values() if job.state == "PENDING" and is_ready(job, NOW)]
+    assert ready == [30, 31, 34]  # not: a dependency, held, later
+
+
+def test_nodes_are_read_as_slurm_told_them():
+    nodes = slurm_json.nodes(recorded("sinfo.json"), "gpus", [])
+    assert [(node.name, node.state, node.gpus, node.used) for node in nodes] == [
+        ("n1", UP, 4, 4), ("n2", UP, 4, 3), ("n3", UP, 4, 3), ("n4", DRAINED, 4, 3),
+    ]  # fmt: skip
+
+
+def test_newer_slurms_tell_numbers_and_states_in_another_way():
+    told = json.loads(recorded("squeue.json"))
+    for row in told["jobs"]:
+        row["job_state"] = [row["job_state"]]
+        for name in ("priority", "time_limit", "array_job_id", "array_task_id", "start_time", "node_count"):
+            known = row[name] is not None
+            row[name] = {"set": known, "infinite": False, "number": row[name] or 0}
+    skipped: list[str] = []
+    newer = {job.id: job for job in slurm_json.jobs(json.dumps(told), "gpus", skipped)}
+    assert skipped == []
+    assert repr(newer) == repr(read())
+
+
+GPUS = {
+    "gpu:v100:4(IDX:0-3)": 4, "gres:gpu:2": 2, "gpu:v100:4,gpu:a100:2(S:0-1)": 6, "gpu": 1, "gpu:v100": 1,
+    "gres/gpu:2": 2, "": 0, "gpu:(null):4(IDX:0,2-3)": 4, "gpu:2,shard:5": 2, "gpu:v100:0(IDX:N/A)": 0, "mps:3": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", GPUS)
+def test_gpus_of_a_list(words):
+    assert slurm_json.gpus_of(words) == GPUS[words]
+
+
+def test_nodes_of_a_short_list():
+    assert slurm_json.expanded("n[1-3,07],m2") == ["n1", "n2", "n3", "n07", "m2"]
+    assert slurm_json.expanded("") == []
+    with pytest.raises(ValueError, match="no list of nodes"):
+        slurm_json.expanded("n[1-x]")
+
+
+@pytest.mark.parametrize("text", ["", "squeue: error: x", "[]", '{"jobs": 5}', '{"nodes": []}'])
+def test_what_is_no_answer_is_an_error(text):
+    with pytest.raises(SchedulerError, match=r"Slurm.s JSON"):
+        slurm_json.jobs(text, "gpus", [])
+
+
+def test_a_row_that_cannot_be_read_is_named_and_passed_over():
+    told = json.loads(recorded("squeue.json"))
+    told["jobs"][0]["job_state"], told["jobs"][1] = None, "x"
+    told["jobs"][2]["nodes"] = "n[1-"
+    del told["jobs"][3]["submit_time"]
+    skipped: list[str] = []
+    jobs = slurm_json.jobs(json.dumps(told), "gpus", skipped)
+    assert len(jobs) + len(skipped) == len(told["jobs"])
+    assert len(skipped) >= 2
+
+
+def test_the_snapshot_is_one_that_the_wire_takes():
+    state = Reader(Recorded(), lambda text: None, accounting="squeue").state()
+    queued = [job for job in state.pending if is_ready(job, state.now)]
+    view = snapshot_of(state, queued, ["gpu"])
+    again = wire.read(wire.write(view))
+    assert again.job.tolist() == [30, 31, 34]
+    assert again.gpus.tolist() == [8, 4, 4]
+    assert again.run_time.tolist() == [600.0, 120.0, 1800.0]
+    assert again.free.tolist() == [0, 1, 1, 0]  # n4 is drained
+    assert again.running_gpus.tolist() == [12, 1]  # who runs without a GPU is left out
+    assert again.place_gpus.tolist() == [3, 3, 3, 3, 1]
+
+
+def test_what_ended_jobs_tell_is_what_the_simulator_tells():
+    rng = np.random.default_rng(1)
+    count = 120
+    users, vcs = ([str(rng.integers(4)) for _ in range(count)] for _ in range(2))
+    trace = make_trace(
+        np.sort(rng.integers(0, 400, count)),
+        rng.integers(1, 60, count),
+        rng.choice([1, 2, 4], count),
+        user=users,
+        vc=vcs,
+    )
+    stage = set_stage(make_workload(trace, [4, 4]), Options(runtime_info="predicted"))
+    trace = stage.workload.trace
+    kin = Kin(trace.user, trace.vc, trace.gpus)
+    ended, late = np.arange(0, count), np.arange(0, count)[::-1]  # in any order
+    told = recall(
+        Kin(*(column[ended] for column in kin)), stage.roster["end"], trace.run_time,
+        Kin(*(column[late] for column in kin)), trace.submit[late],
+    )  # fmt: skip
+    assert np.array_equal(told.history[::-1], stage.history)
+    assert np.array_equal(told.run_time[::-1], stage.roster["estimate"])
+    assert np.allclose(predicted(told.history), told.run_time, rtol=1e-3)
+
+
+def busy(count: int = 6) -> State:
+    jobs = [
+        Job(i + 1, str(i + 1), "u", "", ("gpu",), "PENDING", 100.0 + i, 1 + i % 3, eligible=100.0,
+            limit=60.0 * (count - i), priority=10)
+        for i in range(count)
+    ]  # fmt: skip
+    nodes = (Node("n1", ("gpu",), UP, 4, 4), Node("n2", ("gpu",), UP, 4, 0))
+    runs = Job(99, "99", "v", "", ("gpu",), "RUNNING", 50.0, 4, start=60.0, limit=100.0, places=(("n1", 4),))
+    old = Job(98, "98", "u", "", ("gpu",), "COMPLETED", 1.0, 1, start=2.0, end=32.0)
+    return State(200.0, tuple(jobs), (runs,), (old,), nodes)
+
+
+def test_run_times_are_limits_or_what_ended_jobs_tell():
+    state = busy(3)
+    assert snapshot_of(state, state.pending).run_time.tolist() == [180.0, 120.0, 60.0]
+    assert snapshot_of(state, state.pending, info="predicted").run_time.tolist() == [30.0, 30.0, 30.0]
+    assert np.isnan(snapshot_of(state, state.pending, info="hidden").run_time).all()
+    free = [job._replace(limit=math.nan) for job in state.pending]
+    assert snapshot_of(state, free, assumed=7.0).run_time.tolist() == [7.0, 7.0, 7.0]
+    assert snapshot_of(state, free).run_time.tolist() == [30.0, 30.0, 30.0]
+
+
+def test_who_decides_job_by_job_is_asked_until_the_order_is_known():
+    state = busy()
+    view = snapshot_of(state, state.pending, ["gpu"])
+    chooser = find_chooser("sjf", nodes=True)
+    plan = chooser.plan(view, view.run_time, 100, 60.0)
+    assert plan.order.tolist() == [5, 4, 3, 2, 1, 0]
+    assert plan.starts == {5: ("n2",), 3: ("n2",)}  # 3 + 1 GPUs; 2 more do not fit
+    decided = chooser._replace(word="").plan(view, view.run_time, 100, 60.0)
+    assert sorted(decided.order.tolist()) == list(range(6))
+    assert decided.order[:2].tolist() == [5, 3]  # in the order in which they could start
+    short = chooser._replace(word="").plan(view, view.run_time, 1, 60.0)
+    assert short.order.tolist() == [5, 0, 1, 2, 3, 4]
+
+
+def test_the_order_is_sent_and_logged_before(tmp_path):
+    command = Recorded()
+    acting = agent(tmp_path, command, overtake=True)
+    moves = acting.round()
+    assert [move.job.id for move in moves] == [31]
+    assert [words[:3] for words in command.sent] == [("scontrol", "update", "JobId=31_[1-4]")]
+    entries = acting.audit.entries()
+    assert [entry["result"] for entry in entries] == ["sending", "ok"]
+    for name in ("when", "job", "from", "to", "why"):
+        assert name in entries[0]
+
+
+@pytest.mark.parametrize("mode", ["shadow", "advise"])
+def test_nothing_is_sent_in_shadow_and_the_same_plan_is_logged_once(tmp_path, mode):
+    command = Recorded()
+    acting = agent(tmp_path, command, mode=mode, overtake=True)
+    assert acting.round()
+    assert acting.round()
+    assert command.sent == []
+    assert [entry["result"] for entry in acting.audit.entries()] == ["not sent"]
+
+
+def test_changes_are_bounded_and_few_in_a_round(tmp_path):
+    told = json.loads(recorded("squeue.json"))
+    row = next(row for row in told["jobs"] if row["job_id"] == 30)
+    told["jobs"] = [{**row, "job_id": 100 + i, "time_limit": 50 - i} for i in range(40)]
+    command = Recorded(json.dumps(told))
+    moves = agent(tmp_path, command, changes=7, most=500).round()
+    assert len(moves) == len(command.sent) == 7
+    assert all(abs(move.after) <= 500 for move in moves)
+    assert [move.job.id for move in moves] == [139 - i for i in range(7)]  # the front of the order first
+
+
+def test_a_refusal_says_which_rights_are_wanted(tmp_path):
+    acting = agent(tmp_path, Recorded(refuse="Access/permission denied for job 31"), overtake=True)
+    with pytest.raises(SchedulerError, match="adminlevel=Operator"):
+        acting.round()
+    assert [entry["result"] for entry in acting.audit.entries()] == ["sending", "refused"]
+
+
+def test_jobs_that_end_in_between_are_passed_over(tmp_path):
+    acting = agent(tmp_path, Recorded(refuse="Invalid job id specified for job 31"), overtake=True)
+    assert acting.round() == []
+    assert acting.audit.entries()[-1]["result"] == "gone"
+
+
+def test_others_are_not_passed_unless_that_is_allowed(tmp_path):
+    command = Recorded()
+    agent(tmp_path, command, account=("red",)).round()  # 34 is in another partition as well, and waits behind
+    assert command.sent == []
+
+
+BAD = {
+    "apply without a partition": {"mode": "apply", "partition": ()},
+    "a policy that is not known": {"policy": "sjff"},
+    "a file that is no policy": {"policy": "README.npz"},
+    "no head": {"head": 0},
+    "too far": {"most": 3_000_000_000},
+    "no time": {"interval": 0.0},
+    "nodes and hold": {"nodes": True, "means": "hold"},
+    "a log of another kind": {"log": "log.txt"},
+    "no file": {"completed": "/nowhere"},
+    "a snapshot of another kind": {"snapshot": "x.txt"},
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_options_that_cannot_be_meant(tmp_path, name):
+    with pytest.raises(ConfigError, match=r"want|known|leave|writes them"):
+        agent(tmp_path, Recorded(), **BAD[name])
+
+
+def test_a_partition_that_is_not_there(tmp_path):
+    with pytest.raises(SchedulerError, match="want one of gpu, other"):
+        agent(tmp_path, Recorded(), partition=("gpus",)).round()
+
+
+def test_undo_wants_a_log(tmp_path):
+    with pytest.raises(ConfigError, match="tells of nothing"):
+        agent(tmp_path, Recorded(), undo=True).undo()
+
+
+def test_ended_jobs_are_read_from_the_file_of_completed_ones(tmp_path):
+    line = (
+        "JobId={} UserId=games(5) GroupId=games(60) Name=a b=c JobState=COMPLETED Partition=gpu TimeLimit=1 "
+        "StartTime=2026-11-18T07:02:29 EndTime=2026-11-18T07:02:34 NodeList=n1 NodeCnt=1 ProcCnt=3 WorkDir=/tmp "
+        "ReservationName= Tres=cpu=3,mem=10M,node=1,billing=1,gres/gpu=2 Account=red QOS= WcKey= Cluster=unknown "
+        "SubmitTime=2026-11-18T07:02:20 EligibleTime=2026-11-18T07:02:29 DerivedExitCode=0:0 ExitCode=0:0 \n"
+    )
+    file = tmp_path / "jobcomp.txt"
+    file.write_text(line.format(701) + "nonsense\n" + line.format(702)[:40])
+    reader = Reader(Recorded(), lambda text: None, accounting="jobcomp", completed=str(file))
+    ended = {job.id: job for job in reader.state().ended}
+    assert (ended[701].user, ended[701].account, ended[701].gpus) == ("games", "red", 2)
+    assert ended[701].end - ended[701].start == 5.0
+    assert 702 not in ended  # it is still being written
+    with file.open("a") as more:
+        more.write(line.format(702)[40:])
+    assert 702 in {job.id for job in reader.state().ended}
+
+
+def test_nodes_and_jobs_that_were_read_a_moment_apart_make_a_sound_snapshot():
+    state = busy(3)
+    nodes = (state.nodes[0]._replace(used=0), state.nodes[1])  # read before 99 has started on n1
+    view = snapshot_of(state._replace(nodes=nodes), state.pending)
+    assert view.free.tolist() == [0, 4]
+    again = wire.read(wire.write(view))
+    decided = find_chooser("sjf", nodes=True)._replace(word="").plan(again, again.run_time, 100, 60.0)
+    assert sorted(decided.order.tolist()) == [0, 1, 2]
+
+
+def test_two_agents_do_not_act_by_one_log(tmp_path):
+    first, second = (agent(tmp_path, Recorded()).audit for _ in range(2))
+    with first.alone(), pytest.raises(ConfigError, match="another agent"), second.alone():
+        pass
+    with second.alone():
+        pass
+
+
+def test_ended_jobs_are_read_as_the_accounting_told_them():
+    skipped: list[str] = []
+    ended = slurm_json.ended(recorded("sacct.json"), "gpus", skipped)
+    assert skipped == []
+    assert [(job.id, job.user, job.account, job.gpus, job.end - job.start) for job in ended] == [
+        (1, "games", "red", 2, 1.0), (2, "games", "red", 4, 2.0), (3, "games", "red", 8, 3.0),
+        (4, "games", "red", 1, 1.0), (5, "games", "red", 1, 1.0),
+    ]  # fmt: skip
