@@ -130,6 +130,7 @@ def _draw(rows: list[dict[str, Any]]) -> None:
         color = "#2a7f62" if high < 0 else "#c8553d" if low > 0 else "#7d8790"
         axis.plot([low, high], [y, y], color=color, lw=3, solid_capstyle="round")
         axis.plot(middle, y, "o", color=color)
+        axis.plot(100 * row["hindsight"]["change"], y, "D", color=color, mfc="none", ms=6)
         axis.plot([100 * x for x in rival["seeds"]], [y] * len(rival["seeds"]), "|", color="#1d2a33", ms=6)
     axis.axvline(0, color="#1d2a33", lw=1)
     names = [
@@ -139,11 +140,8 @@ def _draw(rows: list[dict[str, Any]]) -> None:
     axis.set_yticks(range(len(rows)), names)
     axis.invert_yaxis()
     axis.set(xlabel="change against the strongest heuristic, % (left: learned is better)")
-    axis.set_title(
-        "Learned policies on test windows; marks: single seeds",
-        loc="left",
-        fontsize=10,
-    )
+    title = "Learned policies on test windows; marks: single seeds; diamonds: against the best heuristic in hindsight"
+    axis.set_title(title, loc="left", fontsize=10)
     axis.grid(axis="x", alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
