@@ -12,7 +12,7 @@ from envs.observation import lookahead_layout
 from envs.options import Options
 from envs.policies import find_policy
 from envs.snapshot import Snapshot
-from envs.wire import MOST_IN_ALL, TOLD_NAMES, VERSION
+from envs.wire import MOST_IN_ALL, TOLD_NAMES, VERSION, read, write
 from orchestrator.host_deciding import of_hosts
 from train.forward import Exported, JobPolicy
 
@@ -92,6 +92,12 @@ class JobDecider:
             place_at=np.zeros(1, np.int64), place_node=few, place_gpus=few,
         )  # fmt: skip
         self.decide(view)
+        busy = view._replace(
+            running_job=pools[:1] + 1, running_start=0 * one, running_gpus=one.astype(np.int32), running_pool=pools[:1],
+            running_end=2 * one, running_guess=one, free=gpus - (np.arange(len(gpus)) == 0).astype(np.int32),
+            place_at=np.arange(2), place_node=pools[:1], place_gpus=one.astype(np.int32),
+        )  # fmt: skip
+        read(write(busy))  # what checks the nodes of running jobs is compiled, too
         self._desks.clear()
         self._kept = 0
 

@@ -127,7 +127,8 @@ def test_tensorflow_is_not_there(tmp_path):
         "import sys, numpy as np; from pathlib import Path; from train.forward import JobPolicy, read_exported;"
         f"p = JobPolicy(read_exported(Path({str(tmp_path / 'policy.npz')!r})));"
         "s = p.design.shape; mask = np.zeros(s.actions, np.int8); mask[3] = 1;"
-        "seen = {'jobs': np.ones((s.window, 21), np.float32), 'cluster': np.ones(s.cluster, np.float32), 'mask': mask};"
+        "jobs, around = np.ones((s.window, s.features), np.float32), np.ones(s.cluster, np.float32);"
+        "seen = {'jobs': jobs, 'cluster': around, 'mask': mask};"
         "print(p.best(seen, np.zeros(s.window, np.float32))[0],"
         "[m for m in ('tensorflow', 'keras', 'gymnasium', 'pandas') if m in sys.modules])"
     )

@@ -184,8 +184,8 @@ def test_the_diagrams_are_true_to_the_code():
         found = [getattr(module, name) for module in modules if hasattr(module, name)]
         assert found, f"{name} is in the diagram, and nowhere in orchestrator/"
         body = re.search(rf"class {name} {{\n(.*?)}}", diagram, re.S)
-        for method in re.findall(r"\+(\w+)\(", body.group(1) if body else ""):
-            assert callable(getattr(found[0], method, None)), f"{name}.{method}"
+        methods = re.findall(r"\+(\w+)\(", body.group(1) if body else "")
+        assert any(all(callable(getattr(one, m, None)) for m in methods) for one in found), f"{name}: {methods}"
     table = PAGE.split("## Metrics")[1].split("## When")[0]
     told = {word.strip() for row in re.findall(r"^\| ([a-z_, ]+) \|", table, re.M) for word in row.split(",")}
     assert told == {*Entry._fields, "field"}

@@ -186,7 +186,7 @@ def test_keys_are_learned_up_to_what_features_tell():
     """A job's logit becomes -RESIDUAL times the mean logarithm of keys like its own; the moment has no influence."""
     rng = np.random.default_rng(4)
     learner = _learner("kernel", Design(SHAPE, (16, 8), False, 0, 12.0), RULES)
-    for _ in range(800):
+    for _ in range(1600):
         jobs, cluster, _ = observations(rng, SHAPE, 64)
         jobs[:, :, SITUATION] = 0.0
         told = 5 + 10 * jobs[:, :, 1] + rng.normal(0, 1, jobs.shape[:2])

@@ -112,7 +112,8 @@ class JobPolicy:
 
     def judged(self, jobs: np.ndarray, tokens: np.ndarray, cluster: np.ndarray) -> tuple[np.ndarray, float]:
         """What every job is worth by the same weights, and what waiting is, from what jobs look at first."""
-        found: tuple[np.ndarray, float] = judge(tokens, cluster, jobs[:, SLOT], self._judging, self._widths, self.waits)
+        slots = np.ascontiguousarray(jobs[:, SLOT])  # a column of one row is that already: nothing is compiled twice
+        found: tuple[np.ndarray, float] = judge(tokens, cluster, slots, self._judging, self._widths, self.waits)
         return found
 
     def stretched(self, jobs: np.ndarray) -> np.ndarray:
