@@ -1,5 +1,7 @@
 """Train a policy for one host's queue: the project's own PPO, on drawn jobs."""
 
+import contextlib
+import itertools
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +20,7 @@ from orchestrator.queue_env import DrawnJobs, QueueEnv
 from train.checkpoint import BEST, load
 from train.config import Config as Training
 from train.export import export, write_exported
+from train.forward import read_exported
 from train.run import Run
 
 RUNS = "runs"
@@ -124,10 +127,12 @@ def learn(asked: Asked, cores: int, path: str) -> str:
     writable_folder("--rl-model-path", str(file.parent))
     if file.is_dir():
         raise ConfigError(f"--rl-model-path {path}: a folder, want the name of a file to write the policy to")
-    place = Path(RUNS) / f"job_policy_{datetime.fromtimestamp(time.time(), timezone.utc):%Y%m%dT%H%M%S}"
-    cluster = place / f"{HOST}.toml"
+    if file.exists():
+        _refuse_other(file)
+    writable_folder(RUNS, RUNS)
+    folder = _fresh_folder()
+    cluster = folder / f"{HOST}.toml"
     config = settings_of(asked, str(cluster))
-    folder = writable_folder(RUNS, str(place))
     cluster.write_text(
         f'name = "{HOST}"\n\n[[pools]]\nname = "{HOST}"\nnodes = [{{ count = 1, gpus = {cores} }}]  # cores\n'
     )
@@ -137,3 +142,21 @@ def learn(asked: Asked, cores: int, path: str) -> str:
     write_exported(file, told, weights)
     tell(f"{file}: the best policy on validation episodes; tensorboard --logdir {RUNS}")
     return path
+
+
+def _refuse_other(file: Path) -> None:
+    """Raise ConfigError for a file that is no exported policy: it would be lost."""
+    try:
+        read_exported(file)
+    except ConfigError:
+        raise ConfigError(f"--rl-model-path {file}: a file that is no policy; want another, or none") from None
+
+
+def _fresh_folder() -> Path:
+    """A folder of its own for a run, also where several begin in the same second."""
+    stem = f"job_policy_{datetime.fromtimestamp(time.time(), timezone.utc):%Y%m%dT%H%M%S}"
+    for name in itertools.chain((stem,), (f"{stem}_{number}" for number in itertools.count(2))):
+        with contextlib.suppress(FileExistsError):
+            (Path(RUNS) / name).mkdir()
+            break
+    return Path(RUNS) / name

@@ -99,6 +99,8 @@ class Config:
             raise ConfigError(f"--rl_train trains a policy that --policy {self.policy} does not use; want --policy rl")
         if self.policy == LEARNED and not self.rl_train and not self.rl_model_path and not self.resume:
             raise ConfigError(f"--policy rl: want --rl-model-path FILE (as {MODEL}), or --rl-train to train one")
+        if self.policy != LEARNED and self.rl_model_path:
+            raise ConfigError(f"--rl_model_path does nothing with --policy {self.policy}; want --policy rl")
         if not self.rl_simulate:
             raise ConfigError("--rl_simulate 0: training needs thousands of jobs, which are simulated; leave it out")
         if self.batch_job_slice and not self.workload:

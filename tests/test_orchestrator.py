@@ -15,7 +15,7 @@ import pytest
 from berth.commandline import run
 from eval.foretold import difference, read_live
 from eval.ledger import Entry, read_ledger
-from orchestrator import orchestrator
+from orchestrator import learning, orchestrator
 from orchestrator.metrics import Metrics
 from tests.conftest import ROOT
 from tests.test_backends import LATE, alive, real
@@ -357,6 +357,8 @@ WRONG = {
     ("--policy", "tests.test_orchestrator:confused"): "confused: RuntimeError: what now?",
     ("--policy", "rl", "--rl-train", "--rl-residual", "random"): "want a policy with a formula",
     ("--policy", "rl", "--rl-train", "--rl-model-path", "."): "a folder, want the name of a file",
+    ("--policy", "rl", "--rl-train", "--rl-model-path", SCRIPT): "a file that is no policy",
+    ("--policy", "sjf", "--rl-model-path", "x"): "--rl_model_path does nothing with --policy sjf",
     ("--p-min", 5, "--p-max", 2): "--p_min 5 and --p_max 2: want the first to be no more",
     ("--n-min", 3, "--n-max", 2): "--n_min 3 and --n_max 2: want the first to be no more",
     ("--n-max", 3, "--cores", 2): "the host has 2 cores, on which such jobs can never run",
@@ -418,3 +420,12 @@ def test_metrics_of_others_are_refused(call, tmp_path):
         assert said in " ".join(told.split()), told
     path.write_text(f"{first}\n{second}\n")
     assert call("--resume")[0] == 0
+
+
+def test_trainings_that_begin_together_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / learning.RUNS).mkdir()
+    monkeypatch.setattr(learning.time, "time", lambda: 1e9)
+    folders = [learning._fresh_folder() for _ in range(3)]
+    assert len(set(folders)) == 3
+    assert all(folder.is_dir() for folder in folders)
