@@ -1,6 +1,7 @@
 """Train a policy for one host's queue: the project's own PPO, on drawn jobs."""
 
 import contextlib
+import dataclasses
 import itertools
 import time
 from datetime import datetime, timezone
@@ -129,10 +130,11 @@ def learn(asked: Asked, cores: int, path: str) -> str:
         raise ConfigError(f"--rl-model-path {path}: a folder, want the name of a file to write the policy to")
     if file.exists():
         _refuse_other(file)
+    config = settings_of(asked, HOST)
     writable_folder(RUNS, RUNS)
     folder = _fresh_folder()
     cluster = folder / f"{HOST}.toml"
-    config = settings_of(asked, str(cluster))
+    config = dataclasses.replace(config, cluster=str(cluster))
     cluster.write_text(
         f'name = "{HOST}"\n\n[[pools]]\nname = "{HOST}"\nnodes = [{{ count = 1, gpus = {cores} }}]  # cores\n'
     )
