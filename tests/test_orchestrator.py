@@ -409,7 +409,7 @@ def test_metrics_of_others_are_refused(call, tmp_path):
         ("[1]\n", ":1: '[1]', want a JSON object"),
         ('{"job_id": "1"}\n', ":1: no run, session"),
         (f"{first}\n{first}\n", ":2: job 1 has ended in line 1 already"),
-        (first.replace('"n": ', '"n": "x", "m": ') + "\n", ":1: n = 'x', want int"),
+        (first.replace('"n": ', '"n": "x", "m": ') + "\n", ":1: n = 'x', want a whole number"),
         (first.replace('"job_id": "1"', '"job_id": "77"') + "\n", "job 77 is none of run a"),
     ):
         path.write_text(text)
