@@ -15,15 +15,16 @@ if __name__ == "__main__":  # this folder is first on the path then, where `impo
 import numpy as np
 
 from berth.commandline import given, nearest, option, run, writable_folder
-from berth.console import show_rows, tell
+from berth.console import tell
 from berth.errors import ConfigError
 from envs.policies import ALIASES, POLICIES, find_policy
 from envs.workload import on_one_node
-from eval.ledger import Entry, read_ledger
+from eval.ledger import read_ledger
 from orchestrator.backends import BACKENDS, find_backend, host_cores
+from orchestrator.bell import sigterm_as_ctrl_c
 from orchestrator.disciplines import DISCIPLINES
-from orchestrator.metrics import Metrics, metrics_file
-from orchestrator.plans import Plan, find_plans
+from orchestrator.metrics import Metrics, check_free, metrics_file
+from orchestrator.plans import Plan, find_plans, is_run_name
 from orchestrator.producer import produce, replayed
 from orchestrator.session import Session
 from orchestrator.starting import Chooser, Heuristic, trained
@@ -103,8 +104,8 @@ class Config:
             raise ConfigError("--rl_simulate 0: training needs thousands of jobs, which are simulated; leave it out")
         if self.batch_job_slice and not self.workload:
             raise ConfigError("--batch_job_slice does nothing without --workload; want --generate_jobs")
-        if not _is_name(self.run):
-            raise ConfigError(f"--run {self.run!r}: want letters, digits, dots, dashes and underscores, at most 100")
+        if not is_run_name(self.run):
+            raise ConfigError(f"--run {self.run!r}: want letters, digits, . - _ and no dot first, at most 100 bytes")
         if self.policy != LEARNED:
             _known_policy(self.policy)
 
@@ -134,10 +135,6 @@ def _known_policy(word: str) -> None:
         raise ConfigError(f"--policy {word}: {nearest(word, [LEARNED, *ALIASES, *POLICIES])}; or module:function")
 
 
-def _is_name(name: str) -> bool:
-    return len(name) <= 100 and not name.startswith(".") and all(c.isalnum() or c in "._-" for c in name)
-
-
 def planned(config: Config, folder: Path) -> Plan:
     """The run that settings ask for; raises ConfigError where its jobs cannot run here."""
     cores = config.all_cores
@@ -158,22 +155,15 @@ def planned(config: Config, folder: Path) -> Plan:
     for note in workload.notes:
         tell(f"note: {note}")
     began = time.time()
-    name = config.run or _fresh_name(folder, began, config.policy)
-    plan = Plan(name, {}, began, cores, workload)
-    if config.run and plan.file(folder).exists():
-        raise ConfigError(f"--run {config.run}: {plan.file(folder)} is there already; want --resume, or another name")
-    return plan
+    if config.run:
+        check_free(folder, config.run)  # early: nobody wants to train a policy first
+    return Plan(config.run or _name(began, config.policy), {}, began, cores, workload)
 
 
-def _fresh_name(folder: Path, began: float, policy: str) -> str:
-    """A name that no run in the folder has."""
+def _name(began: float, policy: str) -> str:
+    """What a run is called that was given no name; where another is called so, a number is added later."""
     word = "".join(c for c in policy.rpartition(":")[2] if c.isalnum() or c in "_-")
-    stem = f"{datetime.fromtimestamp(began, timezone.utc):%Y%m%dT%H%M%S}_{word}"
-    name, number = stem, 1
-    while (folder / f"run_{name}.json").exists():
-        number += 1
-        name = f"{stem}_{number}"
-    return name
+    return f"{datetime.fromtimestamp(began, timezone.utc):%Y%m%dT%H%M%S}_{word[:20]}"
 
 
 def gone_on_with(flags: dict[str, Any], folder: Path) -> Plan | None:
@@ -209,18 +199,20 @@ def carry_out(config: Config, plan: Plan, folder: Path) -> int:
     _check_backend(config, backend, plan)
     model = config.rl_model_path
     if config.rl_train and not plan.session:
-        from orchestrator.learning import learn
+        with sigterm_as_ctrl_c():
+            from orchestrator.learning import learn
 
-        model = learn(config, plan.cores, model or MODEL)
+            model = learn(config, plan.cores, model or MODEL)
     chooser = find_chooser(config, model, plan.cores)
     settings = dataclasses.asdict(config) | {
         "rl_train": False, "rl_model_path": model, "backend": backend, "resume": False, "run": "",
     }  # fmt: skip
     plan = dataclasses.replace(plan, settings=settings)
     session = Session(plan, chooser, backend, folder)
-    with Metrics(folder, plan.run) as metrics:
+    named = bool(config.run)
+    with Metrics(folder, plan.run) if plan.session else Metrics.claim(folder, plan.run, not named) as metrics:
         stopped = session.go(metrics)
-        _report(plan, chooser, backend, metrics)
+        session.report(metrics)
     if stopped:
         print(f"stopped by {signal.Signals(stopped).name}; --resume goes on", file=sys.stderr)
         return 128 + stopped
@@ -253,28 +245,6 @@ def _check_backend(config: Config, backend: str, plan: Plan) -> None:
             f"note: {short:,} of {len(plan.workload):,} jobs run for less than a second; starting a process takes a "
             "noticeable part of that"
         )
-
-
-def _report(plan: Plan, chooser: Chooser, backend: str, metrics: Metrics) -> None:
-    """Print what became of the jobs that have ended."""
-    entries = metrics.entries
-    failed = sum(not entry.success for entry in entries)
-    tell(f"{metrics.path} and .csv: {len(entries):,} of {len(plan.workload):,} jobs have ended, {failed:,} failed")
-    if entries:
-        show_rows(
-            f"{chooser.name} {chooser.discipline} on {plan.cores} cores, {backend}",
-            ("jobs", "mean wait, s", "mean turnaround, s", "last end, s", "jobs/h"), [_totals(entries)],
-        )  # fmt: skip
-
-
-def _totals(entries: list[Entry]) -> tuple[str, ...]:
-    waits = np.array([entry.queue_wait_s for entry in entries])
-    ran = np.array([entry.duration_s for entry in entries])
-    last = max(entry.end / entry.speedup for entry in entries)
-    per_hour = 3600 * len(entries) / last if last else float("nan")
-    return (
-        f"{len(entries):,}", f"{waits.mean():,.2f}", f"{(waits + ran).mean():,.2f}", f"{last:,.2f}", f"{per_hour:,.1f}",
-    )  # fmt: skip
 
 
 def main() -> None:
