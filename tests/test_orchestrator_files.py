@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from orchestrator.plans import read_plan
 from orchestrator.running import Job
 from orchestrator.stress_ng import StressNg
 from tests import test_orchestrator
+from tests.conftest import ROOT
 from tests.test_backends import wait_for
 
 call = test_orchestrator.call
@@ -181,6 +183,17 @@ def test_a_damaged_plan_stops_no_other_run(call, tmp_path):
     assert "going on with run a" in text
     assert len(read_ledger(folder / "metrics_a.jsonl").entries) == 3
     assert call("--resume", "--run", "b")[0] == 2
+
+
+def test_no_room_for_what_is_printed_is_told(tmp_path):
+    """In one line, with the status of an error, not with that of failed jobs."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, test_orchestrator.SCRIPT, "--simulate", "--generate-jobs", "2"], cwd=tmp_path, stdout=full,
+            stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "error: No space left on device for what is printed; want room where the output goes\n"
 
 
 # ---- signals
