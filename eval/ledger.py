@@ -57,6 +57,8 @@ def read_ledger(path: Path) -> Ledger:
     Raises ConfigError with file, line and field for what is no row of metrics, for numbers that no job can have, and
     where a job is there twice.
     """
+    if path.suffix not in (".jsonl", ".csv"):
+        raise ConfigError(f"{path}: no metrics by its name; want metrics_*.jsonl or metrics_*.csv of a run")
     try:
         data = path.read_bytes()
     except OSError as trouble:

@@ -14,6 +14,7 @@ if __name__ == "__main__":  # this folder is first on the path then, where `impo
 
 import numpy as np
 
+from berth.aliases import ALIASES as ALSO
 from berth.commandline import given, nearest, option, run, writable_folder
 from berth.console import tell
 from berth.errors import ConfigError
@@ -89,7 +90,8 @@ class Config:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                raise ConfigError(f"--{name} {value:g}: want a number from {low:g} to {high:g}")
+                flag = " or --".join((name, *ALSO[name])) if name in ALSO else name
+                raise ConfigError(f"--{flag} {value:g}: want a number from {low:g} to {high:g}")
         for low_name, high_name in (("n_min", "n_max"), ("p_min", "p_max")):
             low, high = getattr(self, low_name), getattr(self, high_name)
             if high is not None and low > high:
@@ -175,12 +177,19 @@ def gone_on_with(flags: dict[str, Any], folder: Path) -> Plan | None:
             continue
         for name, value in flags.items():
             its = plan.settings.get(name, value)
-            if name not in ("resume", "run", "output_dir", "rl_train") and its != value:
+            if name not in ("resume", "run", "output_dir", "rl_train") and not _same(name, its, value):
                 raise ConfigError(f"--{name} {value}: run {plan.run} has {its}; with --resume it keeps its own")
         tell(f"going on with run {plan.run}: {left:,} of {len(plan.workload):,} jobs have not ended")
         return plan.again()
     tell(f"nothing to go on with: all jobs of all runs in {folder} have ended")
     return None
+
+
+def _same(name: str, its: Any, value: Any) -> bool:
+    """Whether a run's setting is what was given; a policy may have several names."""
+    if name == "policy" and LEARNED not in (its, value) and ":" not in f"{its}{value}":
+        return find_policy(its).name == find_policy(value).name
+    return bool(its == value)
 
 
 def _settled(plan: Plan, folder: Path) -> Config:
@@ -204,10 +213,15 @@ def carry_out(config: Config, plan: Plan, folder: Path) -> int:
 
             model = learn(config, plan.cores, model or MODEL)
     chooser = find_chooser(config, model, plan.cores)
+    if plan.digest and plan.digest != chooser.digest:
+        raise ConfigError(
+            f"--rl-model-path {model}: holds another policy than when run {plan.run} began; want the file as it was, "
+            "or a new run"
+        )
     settings = dataclasses.asdict(config) | {
         "rl_train": False, "rl_model_path": model, "backend": backend, "resume": False, "run": "",
     }  # fmt: skip
-    plan = dataclasses.replace(plan, settings=settings)
+    plan = dataclasses.replace(plan, settings=settings, digest=chooser.digest)
     session = Session(plan, chooser, backend, folder)
     named = bool(config.run)
     with Metrics(folder, plan.run) if plan.session else Metrics.claim(folder, plan.run, not named) as metrics:
@@ -251,7 +265,9 @@ def main() -> None:
     """Plan a run, or find the one to go on with, and carry it out."""
     flags = given(Config, description=f"{__doc__}\n{EXAMPLES}")
     config = Config(**flags)
-    folder = writable_folder("--output-dir", config.output_dir)
+    folder = Path(config.output_dir)
+    if not config.resume or folder.exists():  # --resume makes none: there would be nothing in it
+        folder = writable_folder("--output-dir", config.output_dir)
     if config.resume:
         plan = gone_on_with(flags, folder)
         if plan is None:

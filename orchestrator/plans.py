@@ -34,6 +34,7 @@ class Plan:
     cores: int
     workload: Workload
     session: int = 0  # how often it has been gone on with
+    digest: str = ""  # of the trained policy, "" where a heuristic decides
 
     def file(self, folder: Path) -> Path:
         """Where it is kept."""
@@ -45,7 +46,7 @@ class Plan:
         columns = {name: getattr(trace, name) for name in COLUMNS}
         told = {
             "format": FORMAT, "run": self.run, "began": self.began, "session": self.session, "cores": self.cores,
-            "settings": self.settings, "trace": trace.name,
+            "settings": self.settings, "digest": self.digest, "trace": trace.name,
             "jobs": {name: column.tolist() for name, column in columns.items() if column is not None},
         }  # fmt: skip
         with written_whole(self.file(folder)) as begun, begun.open("w") as file:
@@ -83,7 +84,7 @@ def read_plan(path: Path) -> Plan:
             raise ValueError(f"job {workload.unfit[0]} asks for more than {cores} cores")
         return Plan(
             told["run"], dict(told["settings"]), _within("began", told["began"], 0, LAST_MOMENT), cores, workload,
-            int(_within("session", told["session"], 0, 10**9)),
+            int(_within("session", told["session"], 0, 10**9)), str(told.get("digest", "")),
         )  # fmt: skip
     except (
         OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError, ConfigError
