@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import difflib
+import errno
 import io
 import os
 import sys
@@ -79,6 +80,7 @@ def run(main: Callable[[], None]) -> None:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 gets question marks
     try:
         main()
+        sys.stdout.flush()  # here, where it can be told that there is no room for it
     except BerthError as mistake:
         print(f"error: {printable(str(mistake))}", file=sys.stderr)
         sys.exit(2)
@@ -86,8 +88,22 @@ def run(main: Callable[[], None]) -> None:
         print("stopped", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         sys.exit(141)
+    except OSError as trouble:
+        if trouble.errno not in _NO_ROOM or trouble.filename is not None:
+            raise
+        print(f"error: {trouble.strerror} for what is printed; want room where the output goes", file=sys.stderr)
+        _silence()
+        sys.exit(2)
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def _silence() -> None:
+    """Let what has not been printed yet go nowhere: Python would try again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printable(text: str) -> str:

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -53,8 +54,11 @@ class Ledger(NamedTuple):
 def read_ledger(path: Path) -> Ledger:
     """Read metrics_*.jsonl or metrics_*.csv; a last line without its end does not count.
 
-    Raises ConfigError with file, line and field for what is no row of metrics, or where a job is there twice.
+    Raises ConfigError with file, line and field for what is no row of metrics, for numbers that no job can have, and
+    where a job is there twice.
     """
+    if path.suffix not in (".jsonl", ".csv"):
+        raise ConfigError(f"{path}: no metrics by its name; want metrics_*.jsonl or metrics_*.csv of a run")
     try:
         data = path.read_bytes()
     except OSError as trouble:
@@ -119,7 +123,44 @@ def _entry(where: str, row: dict[str, Any]) -> Entry:
             continue
         plain = next((one for one in get_args(kind) if one is not type(None)), kind)
         try:
-            found[name] = bool(int(value)) if plain is bool else plain(value)
-        except (TypeError, ValueError):
-            raise ConfigError(f"{where}: {name} = {value!r}, want {plain.__name__}") from None
-    return Entry(**found)
+            found[name] = _typed(plain, value)
+        except (TypeError, ValueError, OverflowError):
+            raise ConfigError(f"{where}: {name} = {value!r:.60}, want {_KINDS[plain]}") from None
+    entry = Entry(**found)
+    _check(where, entry)
+    return entry
+
+
+_KINDS = {str: "text", int: "a whole number", float: "a finite number", bool: "0 or 1"}
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    """A value in a field's type; raises ValueError or TypeError where it is none of it."""
+    if kind is bool:
+        return bool(int(value))
+    typed = kind(value)
+    if (kind is int and isinstance(value, float) and typed != value) or (kind is float and not math.isfinite(typed)):
+        raise ValueError
+    return typed
+
+
+def _check(where: str, entry: Entry) -> None:
+    """Raise ConfigError for numbers that no job can have, or that contradict each other."""
+    e = entry
+    if not (e.session >= 0 and e.cores >= 1 and e.speedup > 0 and e.p > 0 and 1 <= e.n <= e.cores):
+        raise ConfigError(
+            f"{where}: session {e.session}, cores {e.cores}, speedup {e.speedup:g}, n {e.n}, p {e.p:g}; want 0 or more "
+            "sessions, a speedup and seconds above 0, and 1 to as many cores as the host has"
+        )
+    if not 0 <= e.submit <= e.start <= e.end:
+        raise ConfigError(
+            f"{where}: submit {e.submit:g}, start {e.start:g}, end {e.end:g}; want none before the other, nor below 0"
+        )
+    for name, told, passed in (
+        ("queue_wait_s", e.queue_wait_s, e.start - e.submit), ("duration_s", e.duration_s, e.end - e.start),
+    ):  # fmt: skip
+        if not math.isclose(told, passed / e.speedup, rel_tol=1e-6, abs_tol=1e-3):
+            raise ConfigError(
+                f"{where}: {name} {told:g}, and {passed / e.speedup:g} by submit {e.submit:g}, start {e.start:g}, end "
+                f"{e.end:g} and speedup {e.speedup:g}; want numbers that agree"
+            )

@@ -25,6 +25,7 @@ from eval.played import Played
 from eval.report import Painter
 from eval.results import write_csv, write_jobs, write_json
 from eval.screen import show
+from train.export import find_exported
 
 DESCRIPTION = """Judge live runs by their metrics, beside a simulation of the same jobs.
 
@@ -78,17 +79,30 @@ class LiveArena(Arena):
 def line_up(runs: Sequence[Live]) -> list[Contender]:
     """Every run, and its simulation."""
     found: list[Contender] = []
-    taken: set[str] = set()
-    for live in runs:
-        name = live.name if live.name not in taken else f"{live.name} ({live.entries[0].run})"
-        if name in taken:
-            raise ConfigError(f"{live.ledger.path}: the same run twice; want each once")
+    for name, live in zip(names_of(runs), runs, strict=True):
         first, failed = live.entries[0], int(np.count_nonzero(~live.column("success")))
         marks = (f"{failed} jobs failed or hung",) if failed else ()
         found.append(Recorded(name, first.policy, first.discipline, as_played(live), marks))
         found.append(Recorded(f"{name}, foretold", first.policy, first.discipline, live.foretold))
-        taken.add(name)
     return found
+
+
+def names_of(runs: Sequence[Live]) -> list[str]:
+    """What runs are called: by their policies, and where these are the same by their names or files, too.
+
+    Raises ConfigError where a run is there twice.
+    """
+    for i, live in enumerate(runs):
+        for other in runs[:i]:
+            if live.entries == other.entries:
+                raise ConfigError(f"{live.ledger.path}: the same run as {other.ledger.path}; want each once")
+    plain = [live.name for live in runs]
+    named = [f"{live.name} ({live.entries[0].run})" for live in runs]
+    filed = [f"{live.name} ({live.ledger.path})" for live in runs]
+    return [
+        plain[i] if plain.count(plain[i]) == 1 else named[i] if named.count(named[i]) == 1 else filed[i]
+        for i in range(len(runs))
+    ]
 
 
 def evaluate(config: Config, words: list[str]) -> dict[str, Any]:
@@ -148,19 +162,22 @@ def _tell_of(runs: Sequence[Live]) -> None:
             tell(f"note: {path}: its last line is not whole, and left out; does the run still go on?")
         if sessions:
             tell(f"note: {path}: the run was gone on with {sessions} times; while nobody was there, jobs waited too")
-        left = _not_ended(live)
+        plan = _plan_of(live)
+        left = len(plan["jobs"]["job_id"]) - len(live.entries) if plan else 0
+        if plan.get("digest") and plan["digest"] != find_exported(live.entries[0].model, "model").digest:
+            tell(f"note: {path}: {live.entries[0].model} holds another policy now; what is foretold is by that one")
         if left:
             tell(f"note: {path}: {left:,} jobs of the run have not ended; neither they nor their room are simulated")
     tell("note: in the report jobs have the run times that were planned; the last table has what was measured")
 
 
-def _not_ended(live: Live) -> int:
-    """How many jobs of a run are missing, as far as the plan beside its metrics tells."""
+def _plan_of(live: Live) -> dict[str, Any]:
+    """The plan beside the metrics of a run; nothing where there is none."""
     try:
         told = json.loads(live.ledger.path.with_name(f"run_{live.entries[0].run}.json").read_text())
-        return len(told["jobs"]["job_id"]) - len(live.entries)
+        return told if isinstance(told["jobs"]["job_id"], list) else {}
     except (OSError, ValueError, LookupError, TypeError):
-        return 0
+        return {}
 
 
 def _about(arena: LiveArena, runs: Sequence[Live], words: list[str]) -> dict[str, Any]:
@@ -185,11 +202,11 @@ def _about(arena: LiveArena, runs: Sequence[Live], words: list[str]) -> dict[str
 def show_difference(runs: Sequence[Live]) -> None:
     """Print how far simulated and real start times differ, and what that makes of the means."""
     rows = []
-    for live in runs:
+    for name, live in zip(names_of(runs), runs, strict=True):
         d = difference(live)
         rows.append(
             (
-                live.name, str(d.jobs), f"{d.wait:.2f}", f"{d.wait_foretold:.2f}", f"{100 * d.wait_off:+.1f} %",
+                name, str(d.jobs), f"{d.wait:.2f}", f"{d.wait_foretold:.2f}", f"{100 * d.wait_off:+.1f} %",
                 f"{d.turnaround:.2f}", f"{d.turnaround_foretold:.2f}", f"{100 * d.turnaround_off:+.1f} %",
                 f"{d.start_mean:.2f}", f"{d.start_median:.2f}", f"{d.start_most:.2f}", f"{d.start_bias:+.2f}",
             )

@@ -16,6 +16,7 @@ from eval.judging import Judged
 from eval.played import LESS_IS_BETTER, PER_JOB, UNITS, Played
 from eval.plots import leave_interrupts_to_the_parent, load_matplotlib
 from eval.results import finite
+from eval.tables import many
 from eval.timeline import bars, over_time, shared_columns, to_json
 
 TEMPLATE = Path(__file__).with_name("report.html")
@@ -80,8 +81,9 @@ def _for_figures(
             )
         )  # fmt: skip
     data = numbers["data"]
+    windows = many(len(arena.begins), "window")
     title = (
-        f"{numbers['cluster']} {data['topology']}, {data['gpus']:,} GPUs: {len(arena.begins)} windows of {arena.count} "
+        f"{numbers['cluster']} {data['topology']}, {data['gpus']:,} GPUs: {windows} of {arena.count} "
         f"jobs ({data['split']}), run times {info}"
     )
     over = f"the whole split: {data['jobs']:,} jobs" if replayed else f"window {telling + 1}"

@@ -10,7 +10,7 @@ from berth.console import console
 from eval.arena import Arena
 from eval.judging import Judged
 from eval.played import LESS_IS_BETTER, UNITS
-from eval.tables import number
+from eval.tables import interval, many, number
 
 DETAILED = 5
 """Contenders in the tables by kinds of jobs."""
@@ -59,7 +59,7 @@ def _main_table(numbers: dict[str, Any], told: Judged, arena: Arena, chosen: Seq
     better = "less" if LESS_IS_BETTER[score] else "more"
     base = told.contenders[told.baseline].name
     title = (
-        f"{numbers['cluster']} {data['topology']}: {len(arena.begins)} windows of {arena.count} jobs of "
+        f"{numbers['cluster']} {data['topology']}: {many(len(arena.begins), 'window')} of {arena.count} jobs of "
         f"{data['trace']} ({data['split']}); {score}, {better} is better\n"
         f"run times {numbers['options']['runtime_info']}, allocation {numbers['options']['allocation']}, "
         f"begun by {numbers['options']['warm_rule']}; changes against {base}, 95 % intervals, p corrected"
@@ -74,7 +74,7 @@ def _main_table(numbers: dict[str, Any], told: Judged, arena: Arena, chosen: Seq
         left = told.left(i)
         table.add_row(
             escape(label(told, i)), *(number(s[f"{score}_{x}"]) for x in ("mean", "median", "p90", "p99")),
-            f"{100 * p.change[i]:+.1f} %", escape(f"[{100 * p.change_low[i]:+.1f}, {100 * p.change_high[i]:+.1f}]"),
+            f"{100 * p.change[i]:+.1f} %", escape(interval(p.change_low[i], p.change_high[i])),
             f"{100 * p.wins[i]:.0f} %", f"{p.p_corrected[i]:.2g}", "-" if left != left else f"{100 * left:.0f} %",
             number(s["wait_mean"]), number(s["utilization_mean"]),
         )  # fmt: skip
@@ -95,10 +95,10 @@ def _rival_table(told: Judged) -> Table:
     for i in range(sum(contender.kind == "model" for contender in told.contenders)):  # they stand first
         for metric in dict.fromkeys((told.score, "bounded_slowdown", "wait")):
             p = told.against_rival[metric]
-            interval = f"[{100 * p.change_low[i]:+.1f}, {100 * p.change_high[i]:+.1f}]"
             table.add_row(
-                escape(label(told, i)), metric, f"{100 * p.change[i]:+.1f} %", escape(interval),
-                f"{100 * p.wins[i]:.0f} %", f"{p.p_corrected[i]:.2g}",
+                escape(label(told, i)), metric, f"{100 * p.change[i]:+.1f} %",
+                escape(interval(p.change_low[i], p.change_high[i])), f"{100 * p.wins[i]:.0f} %",
+                f"{p.p_corrected[i]:.2g}",
             )  # fmt: skip
     return table
 

@@ -144,3 +144,13 @@ def _write_jobs(schedule: Schedule, path: Path) -> None:
             nodes = " ".join(f"{node}:{gpus}" for node, gpus in schedule.nodes_of(job))
             pool = pools[schedule.workload.pool[job]].name
             writer.writerow((trace.job_id[job], *(f"{t:.15g}" for t in times), trace.gpus[job], pool, nodes))
+
+
+def many(count: int, word: str) -> str:
+    """A count of things."""
+    return f"{count} {word}" + ("" if count == 1 else "s")
+
+
+def interval(low: float, high: float) -> str:
+    """An interval of shares in percent; a dash where there is none, as for a single window."""
+    return "-" if low != low or high != high else f"[{100 * low:+.1f}, {100 * high:+.1f}]"

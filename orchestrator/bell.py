@@ -3,11 +3,36 @@
 import select
 import signal
 import socket
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 ASK_TO_STOP = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM stop what runs meanwhile as Ctrl-C does; the program then ends with the status of SIGTERM."""
+    came: list[int] = []
+
+    def _interrupt(number: int, _frame: Any) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as stop:
+        if not came:
+            raise
+        if isinstance(stop, KeyboardInterrupt):
+            print("stopped", file=sys.stderr)
+        sys.exit(128 + signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Bell:

@@ -12,9 +12,14 @@ from types import TracebackType
 from berth.commandline import written_whole
 from berth.errors import ConfigError
 from eval.ledger import Entry, as_csv, read_ledger
+from orchestrator.plans import plan_file
 
 if os.name == "posix":
     import fcntl
+
+
+class Taken(ConfigError):
+    """A name that another run has."""
 
 
 class Metrics:
@@ -23,14 +28,20 @@ class Metrics:
     A file that was cut in the middle of a line is mended when it is opened. Only one process can write to a run.
     """
 
-    def __init__(self, folder: Path, run: str) -> None:
+    def __init__(self, folder: Path, run: str, new: bool = False) -> None:
+        """Open the files of a run that is gone on with, or of a `new` one, for which Taken is raised if it is none."""
+        self.run = run
         self.path = metrics_file(folder, run)
         self.table = self.path.with_name(f"metrics_{run}.csv")
         self.mended = 0  # bytes of a last line that was cut
+        if new:
+            check_free(folder, run)
         self._file = _opened(self.path)
         with ExitStack() as undoing:
             undoing.callback(os.close, self._file)
             _lock(self._file, self.path)
+            if new:
+                check_free(folder, run)  # again: now that it is locked, nobody else can take it any more
             ledger = read_ledger(self.path)
             if ledger.cut:
                 self.mended = ledger.cut
@@ -40,6 +51,22 @@ class Metrics:
                 begun.write_text(_lines([list(Entry._fields), *map(as_csv, self.entries)]))
             self._table = _opened(self.table)
             undoing.pop_all()  # all went well: it stays open
+
+    @classmethod
+    def claim(cls, folder: Path, run: str, or_next: bool) -> "Metrics":
+        """Begin the files of a new run, which nobody else can then have.
+
+        Where the name is taken, the next one with a number is tried, or Taken is raised if it must be this one.
+        """
+        name, number = run, 1
+        while True:
+            try:
+                return cls(folder, name, new=True)
+            except Taken:
+                if not or_next:
+                    raise
+            number += 1
+            name = f"{run}_{number}"
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Append rows, on the disk when this returns.
@@ -73,6 +100,15 @@ def metrics_file(folder: Path, run: str) -> Path:
     return folder / f"metrics_{run}.jsonl"
 
 
+def check_free(folder: Path, run: str) -> None:
+    """Raise Taken where a name has a plan, or metrics of any job."""
+    plan, metrics = plan_file(folder, run), metrics_file(folder, run)
+    if plan.exists():
+        raise Taken(f"--run {run}: {plan} is there already; want --resume, or another name")
+    if metrics.exists() and metrics.stat().st_size:
+        raise Taken(f"--run {run}: {metrics} is there already, without {plan.name}; want another name")
+
+
 def _opened(path: Path) -> int:
     try:
         return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -87,7 +123,7 @@ def _lock(file: int, path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise ConfigError(f"{path}: another process is at this run; want it to end first, or another --run") from None
+        raise Taken(f"{path}: another process is at this run; want it to end first, or another --run") from None
 
 
 def _append(file: int, path: Path, data: bytes, before: int) -> None:

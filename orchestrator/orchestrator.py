@@ -14,16 +14,18 @@ if __name__ == "__main__":  # this folder is first on the path then, where `impo
 
 import numpy as np
 
+from berth.aliases import ALIASES as ALSO
 from berth.commandline import given, nearest, option, run, writable_folder
-from berth.console import show_rows, tell
+from berth.console import tell
 from berth.errors import ConfigError
 from envs.policies import ALIASES, POLICIES, find_policy
 from envs.workload import on_one_node
-from eval.ledger import Entry, read_ledger
+from eval.ledger import read_ledger
 from orchestrator.backends import BACKENDS, find_backend, host_cores
+from orchestrator.bell import sigterm_as_ctrl_c
 from orchestrator.disciplines import DISCIPLINES
-from orchestrator.metrics import Metrics, metrics_file
-from orchestrator.plans import Plan, find_plans
+from orchestrator.metrics import Metrics, check_free, metrics_file
+from orchestrator.plans import Plan, find_plans, is_run_name
 from orchestrator.producer import produce, replayed
 from orchestrator.session import Session
 from orchestrator.starting import Chooser, Heuristic, trained
@@ -88,7 +90,8 @@ class Config:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if value is not None and not low <= value <= high:
-                raise ConfigError(f"--{name} {value:g}: want a number from {low:g} to {high:g}")
+                flag = " or --".join((name, *ALSO[name])) if name in ALSO else name
+                raise ConfigError(f"--{flag} {value:g}: want a number from {low:g} to {high:g}")
         for low_name, high_name in (("n_min", "n_max"), ("p_min", "p_max")):
             low, high = getattr(self, low_name), getattr(self, high_name)
             if high is not None and low > high:
@@ -105,8 +108,8 @@ class Config:
             raise ConfigError("--rl_simulate 0: training needs thousands of jobs, which are simulated; leave it out")
         if self.batch_job_slice and not self.workload:
             raise ConfigError("--batch_job_slice does nothing without --workload; want --generate_jobs")
-        if not _is_name(self.run):
-            raise ConfigError(f"--run {self.run!r}: want letters, digits, dots, dashes and underscores, at most 100")
+        if not is_run_name(self.run):
+            raise ConfigError(f"--run {self.run!r}: want letters, digits, . - _ and no dot first, at most 100 bytes")
         if self.policy != LEARNED:
             _known_policy(self.policy)
 
@@ -136,10 +139,6 @@ def _known_policy(word: str) -> None:
         raise ConfigError(f"--policy {word}: {nearest(word, [LEARNED, *ALIASES, *POLICIES])}; or module:function")
 
 
-def _is_name(name: str) -> bool:
-    return len(name) <= 100 and not name.startswith(".") and all(c.isalnum() or c in "._-" for c in name)
-
-
 def planned(config: Config, folder: Path) -> Plan:
     """The run that settings ask for; raises ConfigError where its jobs cannot run here."""
     cores = config.all_cores
@@ -160,22 +159,15 @@ def planned(config: Config, folder: Path) -> Plan:
     for note in workload.notes:
         tell(f"note: {note}")
     began = time.time()
-    name = config.run or _fresh_name(folder, began, config.policy)
-    plan = Plan(name, {}, began, cores, workload)
-    if config.run and plan.file(folder).exists():
-        raise ConfigError(f"--run {config.run}: {plan.file(folder)} is there already; want --resume, or another name")
-    return plan
+    if config.run:
+        check_free(folder, config.run)  # early: nobody wants to train a policy first
+    return Plan(config.run or _name(began, config.policy), {}, began, cores, workload)
 
 
-def _fresh_name(folder: Path, began: float, policy: str) -> str:
-    """A name that no run in the folder has."""
+def _name(began: float, policy: str) -> str:
+    """What a run is called that was given no name; where another is called so, a number is added later."""
     word = "".join(c for c in policy.rpartition(":")[2] if c.isalnum() or c in "_-")
-    stem = f"{datetime.fromtimestamp(began, timezone.utc):%Y%m%dT%H%M%S}_{word}"
-    name, number = stem, 1
-    while (folder / f"run_{name}.json").exists():
-        number += 1
-        name = f"{stem}_{number}"
-    return name
+    return f"{datetime.fromtimestamp(began, timezone.utc):%Y%m%dT%H%M%S}_{word[:20]}"
 
 
 def gone_on_with(flags: dict[str, Any], folder: Path) -> Plan | None:
@@ -187,12 +179,19 @@ def gone_on_with(flags: dict[str, Any], folder: Path) -> Plan | None:
             continue
         for name, value in flags.items():
             its = plan.settings.get(name, value)
-            if name not in ("resume", "run", "output_dir", "rl_train") and its != value:
+            if name not in ("resume", "run", "output_dir", "rl_train") and not _same(name, its, value):
                 raise ConfigError(f"--{name} {value}: run {plan.run} has {its}; with --resume it keeps its own")
         tell(f"going on with run {plan.run}: {left:,} of {len(plan.workload):,} jobs have not ended")
         return plan.again()
     tell(f"nothing to go on with: all jobs of all runs in {folder} have ended")
     return None
+
+
+def _same(name: str, its: Any, value: Any) -> bool:
+    """Whether a run's setting is what was given; a policy may have several names."""
+    if name == "policy" and LEARNED not in (its, value) and ":" not in f"{its}{value}":
+        return find_policy(its).name == find_policy(value).name
+    return bool(its == value)
 
 
 def _settled(plan: Plan, folder: Path) -> Config:
@@ -211,18 +210,25 @@ def carry_out(config: Config, plan: Plan, folder: Path) -> int:
     _check_backend(config, backend, plan)
     model = config.rl_model_path
     if config.rl_train and not plan.session:
-        from orchestrator.learning import learn
+        with sigterm_as_ctrl_c():
+            from orchestrator.learning import learn
 
-        model = learn(config, plan.cores, model or MODEL)
+            model = learn(config, plan.cores, model or MODEL)
     chooser = find_chooser(config, model, plan.cores)
+    if plan.digest and plan.digest != chooser.digest:
+        raise ConfigError(
+            f"--rl-model-path {model}: holds another policy than when run {plan.run} began; want the file as it was, "
+            "or a new run"
+        )
     settings = dataclasses.asdict(config) | {
         "rl_train": False, "rl_model_path": model, "backend": backend, "resume": False, "run": "",
     }  # fmt: skip
-    plan = dataclasses.replace(plan, settings=settings)
+    plan = dataclasses.replace(plan, settings=settings, digest=chooser.digest)
     session = Session(plan, chooser, backend, folder)
-    with Metrics(folder, plan.run) as metrics:
+    named = bool(config.run)
+    with Metrics(folder, plan.run) if plan.session else Metrics.claim(folder, plan.run, not named) as metrics:
         stopped = session.go(metrics)
-        _report(plan, chooser, backend, metrics)
+        session.report(metrics)
     if stopped:
         print(f"stopped by {signal.Signals(stopped).name}; --resume goes on", file=sys.stderr)
         return 128 + stopped
@@ -257,33 +263,13 @@ def _check_backend(config: Config, backend: str, plan: Plan) -> None:
         )
 
 
-def _report(plan: Plan, chooser: Chooser, backend: str, metrics: Metrics) -> None:
-    """Print what became of the jobs that have ended."""
-    entries = metrics.entries
-    failed = sum(not entry.success for entry in entries)
-    tell(f"{metrics.path} and .csv: {len(entries):,} of {len(plan.workload):,} jobs have ended, {failed:,} failed")
-    if entries:
-        show_rows(
-            f"{chooser.name} {chooser.discipline} on {plan.cores} cores, {backend}",
-            ("jobs", "mean wait, s", "mean turnaround, s", "last end, s", "jobs/h"), [_totals(entries)],
-        )  # fmt: skip
-
-
-def _totals(entries: list[Entry]) -> tuple[str, ...]:
-    waits = np.array([entry.queue_wait_s for entry in entries])
-    ran = np.array([entry.duration_s for entry in entries])
-    last = max(entry.end / entry.speedup for entry in entries)
-    per_hour = 3600 * len(entries) / last if last else float("nan")
-    return (
-        f"{len(entries):,}", f"{waits.mean():,.2f}", f"{(waits + ran).mean():,.2f}", f"{last:,.2f}", f"{per_hour:,.1f}",
-    )  # fmt: skip
-
-
 def main() -> None:
     """Plan a run, or find the one to go on with, and carry it out."""
     flags = given(Config, description=f"{__doc__}\n{EXAMPLES}")
     config = Config(**flags)
-    folder = writable_folder("--output-dir", config.output_dir)
+    folder = Path(config.output_dir)
+    if not config.resume or folder.exists():  # --resume makes none: there would be nothing in it
+        folder = writable_folder("--output-dir", config.output_dir)
     if config.resume:
         plan = gone_on_with(flags, folder)
         if plan is None:

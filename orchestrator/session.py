@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from berth.console import tell
+import numpy as np
+
+from berth.console import show_rows, tell
 from berth.errors import ConfigError
 from eval.ledger import Entry
 from orchestrator.backends import BACKENDS, Setting
@@ -33,14 +35,10 @@ class Session:
     def go(self, metrics: Metrics) -> int:
         """Run what has not ended; returns the signal that asked to stop, 0 where all is done."""
         if not self.plan.session:
-            self.plan = dataclasses.replace(self.plan, began=time.time())
+            self.plan = dataclasses.replace(self.plan, run=metrics.run, began=time.time())
+        self._take_over(metrics)
         self.plan.write(self.folder)
         plan = self.plan
-        numbers = {name: number for number, name in enumerate(self.host.name)}
-        for entry in metrics.entries:
-            if entry.job_id not in numbers:
-                raise ConfigError(f"{metrics.path}: job {entry.job_id} is none of run {plan.run}; want its own metrics")
-            self.host.finish(Ended(numbers[entry.job_id], entry.start, entry.end))
         if metrics.mended:
             tell(f"{metrics.path}: its last line was cut; it is left out, and its job runs again")
         settings = plan.settings
@@ -55,6 +53,38 @@ class Session:
                 self.host, self.chooser, backend, lambda ended: self._record(metrics, ended), lambda: bool(bell.stopped)
             )
             return bell.stopped if self.host.unfinished else 0
+
+    def report(self, metrics: Metrics) -> None:
+        """Print what became of the jobs that have ended."""
+        entries, plan, chooser = metrics.entries, self.plan, self.chooser
+        failed = sum(not entry.success for entry in entries)
+        tell(f"{metrics.path} and .csv: {len(entries):,} of {len(plan.workload):,} jobs have ended, {failed:,} failed")
+        if entries:
+            show_rows(
+                f"{chooser.name} {chooser.discipline} on {plan.cores} cores, {self.backend}",
+                ("jobs", "mean wait, s", "mean turnaround, s", "last end, s", "jobs/h"), [_totals(entries)],
+            )  # fmt: skip
+
+    def _take_over(self, metrics: Metrics) -> None:
+        """Leave out what ended in earlier sittings; raises ConfigError where the metrics are of other jobs."""
+        host, run = self.host, self.plan.run
+        numbers = {name: number for number, name in enumerate(host.name)}
+        for line, entry in enumerate(metrics.entries, 1):
+            where = f"{metrics.path}:{line}: job {entry.job_id}"
+            if entry.job_id not in numbers:
+                raise ConfigError(f"{where} is none of run {run}; want its own metrics")
+            i = numbers[entry.job_id]
+            planned = {
+                "run": run,
+                "n": int(host.gpus[i]),
+                "p": float(host.run_time[i]),
+                "submit": float(host.submit[i]),
+            }
+            for name, value in planned.items():
+                if getattr(entry, name) != value:
+                    came = f"{name} {getattr(entry, name)}"
+                    raise ConfigError(f"{where} has {came}, and {value} in the plan of run {run}; want its own metrics")
+            host.finish(Ended(i, entry.start, entry.end))
 
     def _rehearse(self) -> None:
         """Have a decision made before anything is written, and before time counts.
@@ -94,3 +124,13 @@ class Session:
     def _moment(self, seconds: float) -> str:
         passed = self.plan.began + seconds / self.plan.settings["speedup"]
         return datetime.fromtimestamp(passed, timezone.utc).isoformat(timespec="milliseconds")
+
+
+def _totals(entries: list[Entry]) -> tuple[str, ...]:
+    waits = np.array([entry.queue_wait_s for entry in entries])
+    ran = np.array([entry.duration_s for entry in entries])
+    last = max(entry.end / entry.speedup for entry in entries)
+    per_hour = 3600 * len(entries) / last if last else float("nan")
+    return (
+        f"{len(entries):,}", f"{waits.mean():,.2f}", f"{(waits + ran).mean():,.2f}", f"{last:,.2f}", f"{per_hour:,.1f}",
+    )  # fmt: skip

@@ -41,6 +41,10 @@ class Chooser(Protocol):
     def holds_on(self) -> bool:
         """Whether a job that was chosen and does not fit is held over the next event."""
 
+    @property
+    def digest(self) -> str:
+        """By which a trained policy is known again, "" for others."""
+
     def choose(self, view: Snapshot) -> Choice:
         """Who starts now."""
 
@@ -49,6 +53,7 @@ class Heuristic:
     """A policy of the registry, or a Python function, under a discipline."""
 
     needs_histories = holds_on = False
+    digest = ""
 
     def __init__(self, word: str, discipline: str, seed: int) -> None:
         self.policy, self.discipline, self.seed = find_policy(word), discipline, seed
@@ -80,6 +85,7 @@ class Trained:
         self._decider.warm_up([cores])
         self.discipline, self.window = policy.options.discipline, policy.options.window
         self.holds_on = policy.options.action_mode == "reserve"
+        self.digest = exported.digest
 
     def choose(self, view: Snapshot) -> Choice:
         """The next job, and whoever slips past it."""

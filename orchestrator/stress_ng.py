@@ -46,6 +46,7 @@ class _Running:
     end_at: float  # moment at which it is asked to end; inf where stress-ng does so itself
     hung_at: float  # moment from which on it counts as hung
     hung: bool = False
+    asked: bool = False  # to end, as its time was over
 
 
 class StressNg:
@@ -103,8 +104,8 @@ class StressNg:
                 one.hung = True
                 _signal(one, signal.SIGKILL)
                 _wait_for([one], GRACE)
-            elif now >= one.end_at:
-                one.end_at = math.inf
+            elif now >= one.end_at and not _is_over(one.process.pid):
+                one.end_at, one.asked = math.inf, True
                 _signal(one, signal.SIGINT)
             if _is_over(one.process.pid):
                 del self._running[one.job.number]
@@ -140,8 +141,10 @@ class StressNg:
         reason = ""
         if one.hung:
             reason = f"hung: killed {self.patience:g} s after its time"
+        elif one.asked and (code > 0 or code == -signal.SIGINT):
+            pass  # it ended in time as it was asked to, however it says so: stress-ng may not have been ready for that
         elif code < 0:
-            reason = f"killed by signal {-code} ({signal.Signals(-code).name})"
+            reason = f"killed by signal {_named(-code)}"
         elif code > 0:
             reason = f"exit status {code}: {_last_line(printed)}"
         return Ended(
@@ -195,6 +198,14 @@ def _tail(output: IO[bytes]) -> bytes:
         size = output.seek(0, os.SEEK_END)
         output.seek(max(0, size - 65536))
         return output.read()
+
+
+def _named(number: int) -> str:
+    """A signal's number, with its name if it has one: most real-time signals have none."""
+    try:
+        return f"{number} ({signal.Signals(number).name})"
+    except ValueError:
+        return str(number)
 
 
 def _last_line(printed: bytes) -> str:

@@ -1,6 +1,7 @@
 """The orchestrator's page, command by command and name by name; the policy it trains; the report of live runs."""
 
 import importlib
+import inspect
 import json
 import pkgutil
 import re
@@ -23,6 +24,8 @@ from orchestrator.orchestrator import Config
 from orchestrator.starting import Heuristic, trained
 from tests.conftest import ROOT
 from tests.test_orchestrator import SCRIPT
+from train.export import write_exported
+from train.forward import read_exported
 
 PAGE = (ROOT / "docs" / "orchestrator.md").read_text()
 
@@ -34,7 +37,7 @@ def commands(text=PAGE):
     return [shlex.split(line, comments=True) for line in lines if line.strip()]
 
 
-def test_the_pages_first_commands_run_as_written(tmp_path, monkeypatch):
+def test_the_pages_first_commands_run_as_written(tmp_path, monkeypatch, capsys):
     """Those of seed 000, and what the policy that they train does; one test, so that it is trained once."""
     place = tmp_path / "project"
     place.mkdir()
@@ -48,6 +51,7 @@ def test_the_pages_first_commands_run_as_written(tmp_path, monkeypatch):
     acts_as_in_the_environment(place)
     works_with_jobs_that_arrive(place)
     others_are_refused(place, tmp_path)
+    another_policy_in_the_file_is_noticed(place, capsys)
 
 
 def leaves_what_the_page_says(folder):
@@ -115,6 +119,24 @@ def others_are_refused(folder, tmp_path):
     assert trained(str(path), cores).discipline == "reserve"
 
 
+def another_policy_in_the_file_is_noticed(folder, capsys):
+    """By --resume, which refuses it, and by the report, which says so; the same one is taken from a new file."""
+    path, model = folder / "artifacts" / "metrics_later.jsonl", folder / "models" / "job_policy.pth"
+    exported = read_exported(model)
+    write_exported(model, exported.told, exported.weights)
+    live._tell_of([read_live(path)])
+    assert "holds another policy" not in capsys.readouterr().out
+    name, array = next(iter(exported.weights.items()))
+    write_exported(model, exported.told, exported.weights | {name: array + 1})
+    live._tell_of([read_live(path)])
+    assert "models/job_policy.pth holds another policy now" in capsys.readouterr().out
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0])
+    words = [sys.executable, SCRIPT, "--resume", "--run", "later"]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "holds another policy than when run later began" in done.stderr
+
+
 def simulated(folder, policy, *words):
     """The metrics of a simulated run."""
     command = [sys.executable, SCRIPT, "--policy", policy, "--simulate", "--cores", "3", "--run", policy, *words]
@@ -141,6 +163,17 @@ def test_the_report_of_live_runs(tmp_path, capsys):
               "report.html"}  # fmt: skip
     assert {path.name for path in (tmp_path / "out").iterdir()} == wanted
     assert "real and simulated, in seconds" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"metrics_fifo.csv: the same run as .*metrics_fifo.jsonl; want each once"):
+        live.evaluate(live.Config(metrics=(str(paths[0]), str(paths[0].with_suffix(".csv")))), [])
+    with pytest.raises(ConfigError, match=r"run_fifo.json: no metrics by its name"):
+        live.evaluate(live.Config(metrics=(str(tmp_path / "run_fifo.json"),)), [])
+    twin = simulated(tmp_path, "fcfs", "--discipline", "easy")
+    told = live.Config(metrics=(str(paths[0]), str(twin)), out=str(tmp_path / "out"), report=False)
+    assert set(live.evaluate(told, [])["live"]) == {"fcfs easy, simulated (fifo)", "fcfs easy, simulated (fcfs)"}
+    said = capsys.readouterr().out
+    assert re.search(r"real and simulated.*simulated \(fifo\).*simulated \(fcfs\)", said, re.S)
+    assert ": 1 window of 10 jobs" in said
+    assert "nan" not in said
     lines = paths[0].read_bytes().splitlines(keepends=True)
     paths[0].write_bytes(b"".join(lines[:4]) + lines[4][:50])
     live.evaluate(live.Config(metrics=(str(paths[0]),), out=str(tmp_path / "out"), report=False), [])
@@ -164,6 +197,8 @@ def test_late_jobs_are_measured(tmp_path):
     for row in rows:
         row["start"] += 2.0
         row["end"] += 2.5
+        row["queue_wait_s"] += 2.0
+        row["duration_s"] += 0.5
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     off = difference(read_live(path))
     assert (off.start_mean, off.start_most, off.start_bias) == (2.0, 2.0, 2.0)
@@ -184,8 +219,12 @@ def test_the_diagrams_are_true_to_the_code():
         found = [getattr(module, name) for module in modules if hasattr(module, name)]
         assert found, f"{name} is in the diagram, and nowhere in orchestrator/"
         body = re.search(rf"class {name} {{\n(.*?)}}", diagram, re.S)
-        methods = re.findall(r"\+(\w+)\(", body.group(1) if body else "")
-        assert any(all(callable(getattr(one, m, None)) for m in methods) for one in found), f"{name}: {methods}"
+        for method in re.findall(r"\+(\w+)\(", body.group(1) if body else ""):
+            found = [one for one in found if callable(getattr(one, method, None))]
+            assert found, f"no {name} in orchestrator/ has {method}, and all others that the diagram shows"
+        for field in re.findall(r"^ +(\w+): ", body.group(1) if body else "", re.M):
+            assert any(re.search(rf"\b{field}\b", inspect.getsource(one)) for one in found), f"{name}.{field}"
+    assert "-->|--" not in PAGE, "Mermaid takes what is not quoted for an arrow"
     table = PAGE.split("## Metrics")[1].split("## When")[0]
     told = {word.strip() for row in re.findall(r"^\| ([a-z_, ]+) \|", table, re.M) for word in row.split(",")}
     assert told == {*Entry._fields, "field"}

@@ -279,8 +279,11 @@ def test_a_run_keeps_its_own_settings(call, tmp_path):
     path = tmp_path / "artifacts" / "metrics_a.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
     assert "run a has fifo; with --resume it keeps its own" in call("--resume", "--policy", "sjf")[1]
+    assert "run a has" not in call("--resume", "--policy", "fcfs")[1]
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
     assert "is there already; want --resume" in call("--simulate", "--run", "a")[1]
     assert "no run_*.json in" in call("--resume", "--output-dir", tmp_path / "other")[1]
+    assert not (tmp_path / "other").exists()
     assert "--run b: no" in call("--resume", "--run", "b")[1]
     with Metrics(tmp_path / "artifacts", "a"):
         status, text = call("--resume")
@@ -372,6 +375,9 @@ WRONG = {
     ("--speedup", "nan"): "--speedup nan: want a number",
     ("--patience", 0): "--patience 0: want a number",
     ("--run", "../x"): "--run '../x': want letters",
+    ("--run", "漢" * 100): "at most 100 bytes",
+    ("--window", 0): "--rl_window_size 0: want a number from 1",
+    ("--policy", "rl", "--rl-model-path", "/dev/null"): "/dev/null: neither a file nor a folder",
     ("--output-dir", "/proc/nosuch"): "--output-dir /proc/nosuch: No such file or directory, want a folder",
     ("--output-dir", "file"): "--output-dir file: File exists, want a folder",
     ("--rl-simulate", 0): "training needs thousands of jobs",
@@ -411,7 +417,7 @@ def test_metrics_of_others_are_refused(call, tmp_path):
         ("[1]\n", ":1: '[1]', want a JSON object"),
         ('{"job_id": "1"}\n', ":1: no run, session"),
         (f"{first}\n{first}\n", ":2: job 1 has ended in line 1 already"),
-        (first.replace('"n": ', '"n": "x", "m": ') + "\n", ":1: n = 'x', want int"),
+        (first.replace('"n": ', '"n": "x", "m": ') + "\n", ":1: n = 'x', want a whole number"),
         (first.replace('"job_id": "1"', '"job_id": "77"') + "\n", "job 77 is none of run a"),
     ):
         path.write_text(text)

@@ -44,9 +44,8 @@ def find(word: str, flag: str, names: tuple[str, ...] = (LAST, BEST)) -> Path:
         looked = " nor ".join(names)
         raise ConfigError(f"{flag} {word}: the folder has neither {looked}; want a run or a checkpoint")
     if not os.path.isfile(path):
-        raise ConfigError(
-            f"{flag} {word}: no such file or folder; want a run ({' or '.join(names)} in it) or a checkpoint"
-        )
+        what = "neither a file nor a folder" if os.path.exists(path) else "no such file or folder"
+        raise ConfigError(f"{flag} {word}: {what}; want a run ({' or '.join(names)} in it) or a checkpoint")
     return path
 
 

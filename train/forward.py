@@ -1,5 +1,6 @@
 """Exported policies: read from a file of plain arrays, computed without TensorFlow."""
 
+import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Mapping
@@ -29,6 +30,14 @@ class Exported(NamedTuple):
     told: dict[str, Any]  # kind, architecture, options ...
     weights: dict[str, np.ndarray]
     path: Path
+
+    @property
+    def digest(self) -> str:
+        """By which the same policy is known again, wherever its file is: SHA-256 of all that it holds."""
+        found = hashlib.sha256(json.dumps(self.told, sort_keys=True).encode())
+        for name, array in sorted(self.weights.items()):
+            found.update(f"{name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
 
 
 def read_exported(path: Path) -> Exported:
