@@ -16,6 +16,9 @@ MODE_TEXT = "shadow: log what would be done; advise: print the commands; apply: 
 
 NOTHING = "nothing to do: the order is as wanted"
 
+LONGEST = 1_000_000
+"""How many seconds anything may be told to take; the system counts milliseconds in 31 bits."""
+
 
 def warn(text: str) -> None:
     """Tell on stderr what the user should know of."""
@@ -49,10 +52,10 @@ def again_and_again(
 
 
 def check_seconds(config: object, *names: str) -> None:
-    """Raise ConfigError for options that are no seconds, more than 0."""
+    """Raise ConfigError for options that are no seconds, more than 0 and not above LONGEST."""
     for name in names:
-        if not 0 < getattr(config, name) < float("inf"):
-            raise ConfigError(f"--{name} {getattr(config, name)}: want seconds, more than 0")
+        if not 0 < getattr(config, name) <= LONGEST:
+            raise ConfigError(f"--{name} {getattr(config, name):g}: want seconds, more than 0, at most {LONGEST:,}")
 
 
 def check_least(config: object, **least: float) -> None:

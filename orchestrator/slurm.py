@@ -13,7 +13,7 @@ if __name__ == "__main__":  # this folder is first on the path then, where `impo
 import numpy as np
 
 from berth.commandline import option, parse, run, writable_file, written_whole
-from berth.errors import BerthError, ConfigError, SchedulerError
+from berth.errors import BerthError, ConfigError
 from envs import wire
 from envs.desk import HOUR
 from envs.policies import POLICIES
@@ -25,7 +25,7 @@ from orchestrator.rounds import MODE_TEXT, MODES, again_and_again, check_least, 
 from orchestrator.slurm_acting import MARK, MEANS, Actor, Move, held_for_us
 from orchestrator.slurm_json import COUNTED
 from orchestrator.slurm_reading import ACCOUNTING, Command, Commands, Reader, check_accounting
-from orchestrator.slurm_state import RUNTIME_INFO, Job, State, is_ready, snapshot_of
+from orchestrator.slurm_state import RUNTIME_INFO, Job, State, check_partitions, is_ready, snapshot_of
 
 EXAMPLES = """
 examples:
@@ -122,10 +122,7 @@ class Slurm:
     def view(self, state: State, queued: list[Job]) -> Snapshot:
         """What the policy sees, checked as if it came from outside: compiled code trusts it."""
         config = self.config
-        known = {name for node in state.nodes for name in node.partitions}
-        for name in config.partition:
-            if name not in known:
-                raise SchedulerError(f"--partition {name}: no node is in it; want one of {', '.join(sorted(known))}")
+        check_partitions(state, config.partition)
         info = self.chooser.runtime_info or config.runtime_info or "request"
         assumed = config.assume_limit * 60 if config.assume_limit else float("nan")
         return wire.read(wire.write(snapshot_of(state, queued, config.partition, info, assumed)))
@@ -191,7 +188,7 @@ def _check(config: Config) -> None:
     if config.snapshot and not config.snapshot.endswith(".json"):
         raise ConfigError(f"--snapshot {config.snapshot}: want a name that ends in .json")
     check_accounting(config.accounting, config.completed)
-    check_least(config, head=1, most=1, changes=1, released=1, assume_limit=0)
+    check_least(config, head=1, most=1, changes=1, released=1, assume_limit=0, seed=0)
     check_seconds(config, "interval", "timeout", "patience")
     if config.most > 2_000_000_000:
         raise ConfigError(f"--most {config.most}: want at most 2000000000, about as far as Slurm's site factors go")

@@ -13,7 +13,7 @@ from envs.options import Options
 from envs.recalling import Kin, predicted, recall
 from envs.snapshot import DRAINED, UP
 from envs.stage import set_stage
-from orchestrator import slurm_json
+from orchestrator import slurm_json, whatif
 from orchestrator.choosing import find_chooser
 from orchestrator.commands import Answer
 from orchestrator.slurm import Config, Slurm
@@ -261,6 +261,9 @@ BAD = {
     "no head": {"head": 0},
     "too far": {"most": 3_000_000_000},
     "no time": {"interval": 0.0},
+    "longer than can be waited": {"interval": 1e300},
+    "a command without an end": {"timeout": 1e300},
+    "a seed below 0": {"seed": -1},
     "nodes and hold": {"nodes": True, "means": "hold"},
     "a log of another kind": {"log": "log.txt"},
     "no file": {"completed": "/nowhere"},
@@ -329,3 +332,25 @@ def test_ended_jobs_are_read_as_the_accounting_told_them():
         (1, "games", "red", 2, 1.0), (2, "games", "red", 4, 2.0), (3, "games", "red", 8, 3.0),
         (4, "games", "red", 1, 1.0), (5, "games", "red", 1, 1.0),
     ]  # fmt: skip
+
+
+def test_a_forecast_goes_by_the_run_times_that_the_agent_goes_by(tmp_path, monkeypatch):
+    monkeypatch.setattr(whatif, "Commands", lambda timeout: Recorded())
+    for info in ("", "predicted"):
+        acting = agent(tmp_path, Recorded(), runtime_info=info)
+        state = acting.reader.state()
+        queue = whatif.of_slurm(whatif.Config(partition=("gpu",), runtime_info=info))
+        shown = dict(zip(queue.view.job.tolist(), queue.view.run_time.tolist(), strict=True))
+        seen = acting.view(state, acting.queued(state))
+        for job, run_time in zip(seen.job.tolist(), seen.run_time.tolist(), strict=True):
+            assert shown[job] == pytest.approx(run_time), info
+        assert queue.seen("request").run_time.tolist() == [600.0, 120.0, 1800.0]
+    came = state._replace(ended=(busy().ended[0]._replace(limit=90.0, gpus=1),))
+    assert whatif.coming_of(came, queue.view, (), "request").estimate.tolist() == [90.0]
+    assert whatif.coming_of(came, queue.view, (), "predicted").estimate.tolist() == [30.0]
+
+
+def test_a_forecast_names_the_partitions_that_are_there(monkeypatch):
+    monkeypatch.setattr(whatif, "Commands", lambda timeout: Recorded())
+    with pytest.raises(SchedulerError, match=r"--partition nope: .* want one of gpu, other"):
+        whatif.of_slurm(whatif.Config(partition=("nope",)))
