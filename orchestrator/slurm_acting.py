@@ -114,18 +114,11 @@ class Actor:
             return [Move(job, means, now, change.before, _words(means, job.word, change.before), "undo")]
         release = ("scontrol", "release", job.word)  # its factors make its priority again
         moves = [Move(job, means, now, change.before, release, "undo: Slurm's own again")]
-        nice = self._nice_before(job)
-        if nice:  # setting a priority has cleared it
+        nice = self.audit.noted(change, "nice")
+        if isinstance(nice, int) and nice:  # setting a priority has cleared it
             words = ("scontrol", "update", f"JobId={job.word}", f"Nice={nice}")
             moves.append(Move(job, means, now, change.before, words, "undo: its nice value"))
         return moves
-
-    def _nice_before(self, job: Job) -> int:
-        """The nice value that a job had before its priority was fixed."""
-        for entry in self.audit.entries():
-            if entry.get("job") == job.id and entry.get("means") == "priority" and isinstance(entry.get("nice"), int):
-                return int(entry["nice"])
-        return 0
 
     def _change_of(self, job: Job, changed: Mapping[str, Change]) -> Change | None:
         """What the log says of a job; tasks of an array inherit what the array was given."""

@@ -14,6 +14,7 @@ from envs.recalling import Kin, predicted, recall
 from envs.snapshot import DRAINED, UP
 from envs.stage import set_stage
 from orchestrator import slurm_json, whatif
+from orchestrator.audit import Audit
 from orchestrator.choosing import find_chooser
 from orchestrator.commands import Answer
 from orchestrator.slurm import Config, Slurm
@@ -354,3 +355,53 @@ def test_a_forecast_names_the_partitions_that_are_there(monkeypatch):
     monkeypatch.setattr(whatif, "Commands", lambda timeout: Recorded())
     with pytest.raises(SchedulerError, match=r"--partition nope: .* want one of gpu, other"):
         whatif.of_slurm(whatif.Config(partition=("nope",)))
+
+
+def entry(result: str, **told) -> dict:
+    """A line of the log: job 30, whose submit is that of the recorded one."""
+    before = {"job": 30, "submit": NOW - 2.0, "means": "priority", "undo": False, "from": 1, "to": 9}
+    return {**before, "result": result, **told}
+
+
+def test_a_line_that_was_torn_swallows_nothing_and_is_told_of_once(tmp_path):
+    warned: list[str] = []
+    log = Audit(tmp_path / "log.jsonl", warned.append)
+    log.path.write_text('{"job": 30, "means": "pri')
+    log.add(**entry("ok", user="a\u2028b"))
+    log.add(**entry("ok"))
+    assert [told["job"] for told in log.entries()] == [30, 30]
+    assert log.changes("priority")["30"].after == 9
+    assert len(warned) == 1
+    assert log.path.read_text().count("\n") == 3
+
+
+@pytest.mark.parametrize("value", ["1e400", "-Infinity", "NaN", "[]"])
+def test_a_damaged_entry_is_passed_over(tmp_path, value):
+    warned: list[str] = []
+    log = Audit(tmp_path / "log.jsonl", warned.append)
+    log.add(**entry("ok", **{"from": "HERE"}))
+    log.path.write_text(log.path.read_text().replace('"HERE"', value))
+    log.add(**entry("ok", job=31))
+    assert list(log.changes("priority")) == list(log.changes("priority")) == ["31"]
+    assert len(warned) == 1
+
+
+NICE = {
+    "what was not sent": ([entry("not sent", nice=5), entry("sending", nice=7), entry("ok", nice=7)], 7),
+    "another job of that number": ([entry("ok", nice=5, submit=NOW - 9e6), entry("ok", nice=7)], 7),
+    "what was put back": ([entry("ok", nice=5), entry("ok", nice=0, undo=True), entry("ok", nice=7)], 7),
+    "what was refused": ([entry("sending", nice=5), entry("refused", nice=5), entry("ok", nice=7)], 7),
+    "what Slurm has cleared": ([entry("sending", nice=7), entry("sending", nice=0), entry("ok", nice=0)], 7),
+}
+
+
+@pytest.mark.parametrize("name", NICE)
+def test_undo_puts_back_the_nice_value_from_before_and_not(tmp_path, name):
+    entries, nice = NICE[name]
+    told = json.loads(recorded("squeue.json"))
+    next(row for row in told["jobs"] if row["job_id"] == 30)["priority"] = 9
+    command = Recorded(json.dumps(told))
+    acting = agent(tmp_path, command, means="priority")
+    acting.audit.add_all(entries)
+    acting.undo()
+    assert command.sent == [("scontrol", "release", "30"), ("scontrol", "update", "JobId=30", f"Nice={nice}")]
