@@ -13,7 +13,7 @@ if __name__ == "__main__":  # this folder is first on the path then, where `impo
 import numpy as np
 
 from berth.commandline import option, parse, run, writable_file, written_whole
-from berth.errors import BerthError, ConfigError
+from berth.errors import BerthError, ConfigError, SchedulerError
 from envs import wire
 from envs.desk import HOUR
 from envs.policies import POLICIES
@@ -117,7 +117,17 @@ class Slurm:
             ready = [job for job in state.pending if held_for_us(job)]
         else:
             ready = [job for job in state.pending if is_ready(job, state.now)]
-        return [job for job in ready if self.handles(job) and job.gpus > 0]
+        ours = [job for job in ready if self.handles(job) and job.gpus > 0]
+        return self._told(ours) if self.config.means == "site" else ours
+
+    def _told(self, jobs: list[Job]) -> list[Job]:
+        """The jobs whose site factors are known; one may have started since, but raises SchedulerError if none is."""
+        untold = [job.word for job in jobs if job.site is None]
+        if len(untold) == len(jobs) > 1:
+            raise SchedulerError(f"sprio: came no site factor of {len(jobs)} pending jobs, want one of each")
+        if untold:
+            self.warn(f"sprio tells no site factor of {', '.join(untold[:5])}: left alone in this round")
+        return [job for job in jobs if job.site is not None]
 
     def view(self, state: State, queued: list[Job]) -> Snapshot:
         """What the policy sees, checked as if it came from outside: compiled code trusts it."""
@@ -148,8 +158,12 @@ class Slurm:
         )
 
     def tell_trouble(self, text: str) -> None:
-        """Warn of a round that came to nothing, and log it once for as long as it stays the same."""
+        """Warn of a round that came to nothing, and log it."""
         self.warn(f"{text} (Slurm goes on by itself)")
+        self.log_trouble(text)
+
+    def log_trouble(self, text: str) -> None:
+        """Log why a round came to nothing, once for as long as it stays the same."""
         if text != self._trouble:
             self._trouble = text
             self.audit.add(mode=self.config.mode, error=text)
@@ -164,16 +178,25 @@ def main() -> None:
             moves = cluster.undo()
             report(config.mode, [move.words for move in moves], "nothing to undo: no change of the log still stands")
         elif config.once:
-            _act(cluster)
+            _act_once(cluster)
         else:
             again_and_again(lambda: _act(cluster), config.interval, BerthError, cluster.tell_trouble)
+
+
+def _act_once(cluster: Slurm) -> None:
+    """One round, told; what goes wrong is in the log, too."""
+    try:
+        _act(cluster)
+    except BerthError as mistake:
+        cluster.log_trouble(str(mistake))
+        raise
 
 
 def _act(cluster: Slurm) -> None:
     """One round, told."""
     begun = time.monotonic()
     moves = cluster.round()
-    report(cluster.config.mode, [move.words for move in moves])
+    report(cluster.config.mode, [move.words for move in moves], cluster.actor.nothing)
     took = time.monotonic() - begun
     if took > cluster.config.interval:
         cluster.warn(f"this round took {took:.1f} s, longer than --interval {cluster.config.interval:g}")

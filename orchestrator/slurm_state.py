@@ -38,7 +38,7 @@ class Job(NamedTuple):
     end: float = math.nan  # s since 1970, of a job that has ended
     limit: float = math.nan  # s, NaN where there is none
     priority: int = 0  # 0: held
-    site: int = 0  # the site factor in it
+    site: int | None = 0  # the site factor in it; None: Slurm does not tell
     nice: int = 0
     comment: str = ""
     restarts: int = 0

@@ -13,7 +13,7 @@ from envs.options import Options
 from envs.recalling import Kin, predicted, recall
 from envs.snapshot import DRAINED, UP
 from envs.stage import set_stage
-from orchestrator import slurm_json, whatif
+from orchestrator import slurm, slurm_json, whatif
 from orchestrator.audit import Audit
 from orchestrator.choosing import find_chooser
 from orchestrator.commands import Answer
@@ -40,15 +40,16 @@ def read(counted: str = "gpus") -> dict[int, Job]:
 class Recorded:
     """Answers as Slurm did, and remembers what was asked of it; `changed` jobs get other values."""
 
-    def __init__(self, squeue: str = "", refuse: str = "") -> None:
+    def __init__(self, squeue: str = "", refuse: str = "", sprio: str | None = None) -> None:
         self.squeue, self.refuse = squeue or recorded("squeue.json"), refuse
+        self.sprio = recorded("sprio.txt") if sprio is None else sprio
         self.sent: list[tuple[str, ...]] = []
 
     def __call__(self, *words: str) -> Answer:
         out = {
             ("squeue", "--json"): self.squeue, ("sinfo", "--json"): recorded("sinfo.json"),
             ("scontrol", "show", "config"): recorded("config.txt"),
-            ("sprio", "-h", "-o", "%i|%S"): recorded("sprio.txt"),
+            ("sprio", "-h", "-o", "%i|%S"): self.sprio,
         }.get(words)  # fmt: skip
         if out is not None:
             return Answer(words, 0, out, "")
@@ -229,7 +230,7 @@ def test_changes_are_bounded_and_few_in_a_round(tmp_path):
     told = json.loads(recorded("squeue.json"))
     row = next(row for row in told["jobs"] if row["job_id"] == 30)
     told["jobs"] = [{**row, "job_id": 100 + i, "time_limit": 50 - i} for i in range(40)]
-    command = Recorded(json.dumps(told))
+    command = Recorded(json.dumps(told), sprio="".join(f"{100 + i}|0\n" for i in range(40)))
     moves = agent(tmp_path, command, changes=7, most=500).round()
     assert len(moves) == len(command.sent) == 7
     assert all(abs(move.after) <= 500 for move in moves)
@@ -405,3 +406,60 @@ def test_undo_puts_back_the_nice_value_from_before_and_not(tmp_path, name):
     acting.audit.add_all(entries)
     acting.undo()
     assert command.sent == [("scontrol", "release", "30"), ("scontrol", "update", "JobId=30", f"Nice={nice}")]
+
+
+@pytest.mark.parametrize("sprio", ["sprio: error: slurm_load\n", "30|0\n31|x\n34|0\n", "", "30 0\n31 0\n"])
+def test_site_factors_that_are_not_told_are_an_error(tmp_path, sprio):
+    command = Recorded(sprio=sprio)
+    with pytest.raises(SchedulerError, match=r"sprio.*: came .*want"):
+        agent(tmp_path, command, overtake=True).round()
+    assert command.sent == []
+
+
+def test_a_job_whose_site_factor_is_not_told_is_left_alone(tmp_path):
+    command = Recorded(sprio="30|0\n34|0\n")
+    acting = agent(tmp_path, command, overtake=True, policy="lpf", partition=("gpu", "other"))
+    assert [job.id for job in acting.queued(acting.reader.state())] == [30, 34]
+    assert 31 not in [move.job.id for move in acting.round()]
+    by_priority = agent(tmp_path, command, means="priority", partition=("gpu", "other"))
+    assert [job.id for job in by_priority.queued(by_priority.reader.state())] == [30, 31, 34]
+
+
+def test_undo_reaches_a_job_whose_site_factor_slurm_does_not_show(tmp_path):
+    command = Recorded()  # 33 was held since
+    acting = agent(tmp_path, command)
+    acting.audit.add(**entry("ok", job=33, means="site", **{"from": 0, "to": 9}))
+    acting.undo()
+    assert command.sent == [("scontrol", "update", "JobId=33", "SiteFactor=0")]
+
+
+def program(monkeypatch, command, *words: str) -> None:
+    """Run the program with a recorded Slurm."""
+    monkeypatch.setattr(slurm, "Commands", lambda timeout: command)
+    monkeypatch.setattr("sys.argv", ["slurm.py", "--once", "--partition", "gpu", "--accounting", "squeue", *words])
+    slurm.main()
+
+
+def test_what_goes_wrong_in_a_single_round_is_logged(tmp_path, monkeypatch):
+    log = tmp_path / "log.jsonl"
+    with pytest.raises(SchedulerError):
+        program(monkeypatch, Recorded(sprio="?"), "--log", str(log))
+    (told,) = (json.loads(line) for line in log.read_text().splitlines())
+    assert "sprio" in told["error"]
+
+
+@pytest.mark.parametrize(("words", "said"), [("sjf", "the order is not as wanted"), ("fcfs", "the order is as wanted")])
+def test_it_says_whether_the_order_is_as_wanted(tmp_path, monkeypatch, capsys, words, said):
+    program(monkeypatch, Recorded(), "--log", str(tmp_path / "log.jsonl"), "--policy", words, "--account", "red")
+    assert said in capsys.readouterr().out
+
+
+def leaves(view):
+    """A policy that would end the program."""
+    raise SystemExit(0)
+
+
+def test_a_policy_does_not_end_the_agent(tmp_path):
+    acting = agent(tmp_path, Recorded(), policy="tests.test_slurm:leaves")
+    with pytest.raises(SchedulerError, match="fails: SystemExit"):
+        acting.round()
