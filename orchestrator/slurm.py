@@ -21,7 +21,16 @@ from envs.recalling import predicted
 from envs.snapshot import Snapshot
 from orchestrator.audit import Audit
 from orchestrator.choosing import Chooser, find_chooser
-from orchestrator.rounds import MODE_TEXT, MODES, again_and_again, check_least, check_seconds, report, warn
+from orchestrator.rounds import (
+    MODE_TEXT,
+    MODES,
+    again_and_again,
+    check_least,
+    check_seconds,
+    compiling_told,
+    report,
+    warn,
+)
 from orchestrator.slurm_acting import MARK, MEANS, Actor, Move, held_for_us
 from orchestrator.slurm_json import COUNTED
 from orchestrator.slurm_reading import ACCOUNTING, Command, Commands, Reader, check_accounting
@@ -173,7 +182,7 @@ def main() -> None:
     """Do one round, or one after the other, and tell what each has done."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
     cluster = Slurm(config)
-    with cluster.audit.alone() if config.mode == "apply" else nullcontext():
+    with cluster.audit.alone() if config.mode == "apply" else nullcontext(), compiling_told():
         if config.undo:
             moves = cluster.undo()
             report(config.mode, [move.words for move in moves], "nothing to undo: no change of the log still stands")

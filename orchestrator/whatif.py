@@ -21,7 +21,7 @@ from envs.snapshot import Snapshot
 from orchestrator.choosing import find_chooser
 from orchestrator.doubting import Doubt, learn, unlearned
 from orchestrator.forecasting import NOBODY, STRETCH, Coming, Forecast, Limits, forecast
-from orchestrator.rounds import check_least, check_seconds, warn
+from orchestrator.rounds import check_least, check_seconds, compiling_told, warn
 from orchestrator.slurm_reading import Commands, Reader
 from orchestrator.slurm_state import RUNTIME_INFO, Job, State, check_partitions, is_ready, snapshot_of
 
@@ -170,6 +170,12 @@ def main() -> None:
     """Print, and write, when each pending job should start."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
     _check(config)
+    with compiling_told():
+        show(config)
+
+
+def show(config: Config) -> None:
+    """Forecast, print and write as was asked for."""
     queue = of_file(config.snapshot) if config.snapshot else of_slurm(config)
     names = [str(name) for name in queue.view.job.tolist()]
     for name in config.job:
@@ -246,7 +252,10 @@ def _check(config: Config) -> None:
             raise ConfigError(f"--{name} does nothing with --snapshot; leave one out")
     for word in (config.policy, config.against):
         if word and word != OWN and not word.endswith(".npz"):
-            check_options(find_policy(word), config.discipline, "pool", "request")
+            policy = find_policy(word)
+            check_options(policy, config.discipline, "pool", "request")
+            if config.runtime_info == "hidden":  # backfilling goes by what is expected, as Slurm does by limits
+                check_options(policy, "strict", "pool", "hidden")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import event
 
 from berth.errors import ConfigError, SchedulerError
 from envs import wire
@@ -17,6 +18,7 @@ from orchestrator import slurm, slurm_json, whatif
 from orchestrator.audit import Audit
 from orchestrator.choosing import find_chooser
 from orchestrator.commands import Answer
+from orchestrator.rounds import compiling_told
 from orchestrator.slurm import Config, Slurm
 from orchestrator.slurm_reading import Reader
 from orchestrator.slurm_state import Job, Node, State, is_ready, snapshot_of
@@ -461,5 +463,17 @@ def leaves(view):
 
 def test_a_policy_does_not_end_the_agent(tmp_path):
     acting = agent(tmp_path, Recorded(), policy="tests.test_slurm:leaves")
-    with pytest.raises(SchedulerError, match="fails: SystemExit"):
+    with pytest.raises(SchedulerError, match="leaves: SystemExit"):
         acting.round()
+    leaving = tmp_path / "leaving.py"
+    leaving.write_text("raise SystemExit(0)")
+    with pytest.raises(ConfigError, match="SystemExit"):
+        agent(tmp_path, Recorded(), policy=f"{leaving}:order")
+
+
+def test_compiling_is_told_once_and_only_where_something_is_compiled(capsys):
+    with compiling_told():
+        assert capsys.readouterr().err == ""
+        for _ in range(2):
+            event.start_event("numba:run_pass")
+    assert capsys.readouterr().err.count("the first call on a machine") == 1

@@ -155,9 +155,10 @@ def test_the_program_tells_of_a_saved_snapshot(tmp_path):
         ("--draws", "100000000"),
         ("--timeout", "1e300"),
         ("--snapshot", "now.json", "--runtime_info", "request"),
+        ("--against", "sjf", "--runtime_info", "hidden"),
     ],
 )
 def test_options_that_cannot_be_meant(words, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["whatif.py", *words])
-    with pytest.raises(ConfigError, match=r"want at (least|most)|want seconds|leave one out"):
+    with pytest.raises(ConfigError, match=r"want at (least|most)|want seconds|leave one out|needs run times"):
         whatif.main()
