@@ -72,6 +72,29 @@ def compilations() -> Iterator[list[object]]:
         yield recorder.buffer
 
 
+class _First(event.Listener):
+    """Calls a function at the first event that it hears of."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self.tell, self.heard = tell, False
+
+    def on_start(self, event: object) -> None:
+        """Something begins."""
+        if not self.heard:
+            self.heard = True
+            self.tell()
+
+    def on_end(self, event: object) -> None:
+        """Something ends, which is of no interest."""
+
+
+@contextmanager
+def on_compiling(tell: Callable[[], None]) -> Iterator[None]:
+    """Call `tell` once if something has to be compiled meanwhile; what is found on disk has not."""
+    with event.install_listener("numba:run_pass", _First(tell)):
+        yield
+
+
 def is_compiled(function: str = "") -> bool:
     """Tell whether the hot path, or one function of it, has been compiled here before (or need not be)."""
     pattern = f"*{function}*.nbi" if function else "*.nbi"

@@ -117,7 +117,7 @@ def _load(word: str) -> Policy:
         else:
             module = importlib.import_module(place)
         ask = getattr(module, function)
-    except Exception as trouble:  # noqa: BLE001 - whatever a user's file does when it is loaded
+    except (Exception, SystemExit) as trouble:  # noqa: BLE001 - whatever a user's file does when it is loaded
         what = f"{type(trouble).__name__}: {trouble}"
         raise ConfigError(f"policy {word}: {what}; want module:function or file.py:function") from None
     if not callable(ask):

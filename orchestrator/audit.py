@@ -17,6 +17,9 @@ SENDING = "sending"
 DONE = ("ok", "unknown", SENDING)
 """Results after which something may have changed; unknown: the command was cut short."""
 
+FAILED = ("gone", "refused")
+"""Results after which nothing has changed."""
+
 SAME = 61.0
 """Submits of one job number that are further apart, in seconds, are two jobs: some of LSF's times are in minutes."""
 
@@ -42,6 +45,7 @@ class Audit:
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self.path = path
         self.warn = warn
+        self._told: set[str] = set()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -64,8 +68,12 @@ class Audit:
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         lines = [json.dumps({"when": now, **entry}, ensure_ascii=False) + "\n" for entry in entries]
         try:
-            with self.path.open("a", encoding="utf-8") as log:
-                log.writelines(lines)
+            with self.path.open("ab+") as log:
+                if log.seek(0, os.SEEK_END) > 0:
+                    log.seek(-1, os.SEEK_END)
+                    if log.read(1) != b"\n":  # whoever wrote last was cut short
+                        lines.insert(0, "\n")
+                log.write("".join(lines).encode("utf-8", "replace"))
                 log.flush()
                 os.fsync(log.fileno())
         except OSError as trouble:
@@ -76,15 +84,17 @@ class Audit:
         if not self.path.exists():
             return []
         found = []
-        for number, line in enumerate(self.path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        for number, line in enumerate(self.path.read_text(encoding="utf-8", errors="replace").split("\n"), 1):
+            if not line:
+                continue
             try:
                 entry = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 entry = None
             if isinstance(entry, dict):
                 found.append(entry)
             else:
-                self.warn(f"{self.path}:{number}: no entry, passed over: {line[:80]!r}")
+                self._tell_once(f"{self.path}:{number}: no entry, passed over: {line[:80]!r}")
         return found
 
     def changes(self, means: str, kind: Callable[[Any], Any] = int) -> dict[str, Change]:
@@ -96,8 +106,8 @@ class Audit:
             try:
                 before, after = kind(entry["from"]), kind(entry["to"])
                 change = Change(str(entry["job"]), means, float(entry["submit"]), before, after, (after,))
-            except (KeyError, TypeError, ValueError):
-                self.warn(f"{self.path}: an entry without job, submit, from or to, passed over: {entry}")
+            except (KeyError, TypeError, ValueError, OverflowError):
+                self._tell_once(f"{self.path}: an entry without job, submit, from or to, passed over: {entry}")
                 continue
             earlier = found.pop(change.job, None)
             if entry.get("undo"):
@@ -107,3 +117,31 @@ class Audit:
                 change = change._replace(before=earlier.before, given=(*earlier.given, change.after))
             found[change.job] = change
         return found
+
+    def noted(self, change: Change, name: str) -> Any:
+        """What a field said of a job when a change that still stands was first made; None where it said nothing."""
+        found = before = None
+        for entry in self.entries():
+            if (entry.get("means"), str(entry.get("job"))) != (change.means, change.job) or not _is_of(change, entry):
+                continue
+            result, first = entry.get("result"), entry.get(name) if found is None else found
+            if entry.get("undo"):
+                found = None if result in DONE else found
+            elif result == SENDING:
+                before, found = found, first
+            elif result in DONE:
+                found = first
+            elif result in FAILED:  # what was about to be sent has changed nothing
+                found = before
+        return found
+
+    def _tell_once(self, text: str) -> None:
+        if text not in self._told:
+            self._told.add(text)
+            self.warn(text)
+
+
+def _is_of(change: Change, entry: Mapping[str, Any]) -> bool:
+    """Whether an entry tells of the same job, and not of one that had its number before."""
+    submit = entry.get("submit")
+    return isinstance(submit, int | float) and change.is_of(submit)

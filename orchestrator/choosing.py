@@ -45,7 +45,7 @@ class Chooser(NamedTuple):
             return Plan(ordered, starts)
         except BerthError as trouble:
             raise SchedulerError(f"{self.name} decides nothing: {trouble}") from trouble
-        except Exception as trouble:  # whatever a model or a function does must not end the agent
+        except (Exception, SystemExit) as trouble:  # whatever a model or a function does must not end the agent
             raise SchedulerError(f"{self.name} fails: {type(trouble).__name__}: {trouble}") from trouble
 
 

@@ -56,7 +56,7 @@ def _asked(view: Snapshot, policy: Policy, ask: Ask) -> np.ndarray:
     """A Python function's keys, checked."""
     try:
         keys = np.asarray(ask(view), dtype=np.float64)
-    except Exception as trouble:
+    except (Exception, SystemExit) as trouble:
         raise ConfigError(f"policy {policy.name}: {type(trouble).__name__}: {trouble}") from trouble
     if keys.shape != view.job.shape or np.isnan(keys).any():
         came = "NaN" if keys.shape == view.job.shape else f"shape {keys.shape}"

@@ -4,8 +4,10 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 from berth.commandline import printable
+from berth.compiled import on_compiling
 from berth.console import tell
 from berth.errors import BerthError, ConfigError
 
@@ -16,10 +18,19 @@ MODE_TEXT = "shadow: log what would be done; advise: print the commands; apply: 
 
 NOTHING = "nothing to do: the order is as wanted"
 
+LONGEST = 1_000_000
+"""How many seconds anything may be told to take; the system counts milliseconds in 31 bits."""
+
 
 def warn(text: str) -> None:
     """Tell on stderr what the user should know of."""
     print(f"warning: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def compiling_told() -> AbstractContextManager[None]:
+    """Say on stderr that something is compiled, if that is so meanwhile."""
+    text = "compiling; the first call on a machine takes a minute or more"
+    return on_compiling(lambda: print(text, file=sys.stderr, flush=True))
 
 
 def report(mode: str, commands: Sequence[Sequence[str]], nothing: str = NOTHING) -> None:
@@ -49,10 +60,10 @@ def again_and_again(
 
 
 def check_seconds(config: object, *names: str) -> None:
-    """Raise ConfigError for options that are no seconds, more than 0."""
+    """Raise ConfigError for options that are no seconds, more than 0 and not above LONGEST."""
     for name in names:
-        if not 0 < getattr(config, name) < float("inf"):
-            raise ConfigError(f"--{name} {getattr(config, name)}: want seconds, more than 0")
+        if not 0 < getattr(config, name) <= LONGEST:
+            raise ConfigError(f"--{name} {getattr(config, name)}: want seconds, more than 0, at most {LONGEST:,}")
 
 
 def check_least(config: object, **least: float) -> None:

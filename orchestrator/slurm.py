@@ -21,11 +21,20 @@ from envs.recalling import predicted
 from envs.snapshot import Snapshot
 from orchestrator.audit import Audit
 from orchestrator.choosing import Chooser, find_chooser
-from orchestrator.rounds import MODE_TEXT, MODES, again_and_again, check_least, check_seconds, report, warn
+from orchestrator.rounds import (
+    MODE_TEXT,
+    MODES,
+    again_and_again,
+    check_least,
+    check_seconds,
+    compiling_told,
+    report,
+    warn,
+)
 from orchestrator.slurm_acting import MARK, MEANS, Actor, Move, held_for_us
 from orchestrator.slurm_json import COUNTED
 from orchestrator.slurm_reading import ACCOUNTING, Command, Commands, Reader, check_accounting
-from orchestrator.slurm_state import RUNTIME_INFO, Job, State, is_ready, snapshot_of
+from orchestrator.slurm_state import RUNTIME_INFO, Job, State, check_partitions, is_ready, snapshot_of
 
 EXAMPLES = """
 examples:
@@ -117,15 +126,22 @@ class Slurm:
             ready = [job for job in state.pending if held_for_us(job)]
         else:
             ready = [job for job in state.pending if is_ready(job, state.now)]
-        return [job for job in ready if self.handles(job) and job.gpus > 0]
+        ours = [job for job in ready if self.handles(job) and job.gpus > 0]
+        return self._told(ours) if self.config.means == "site" else ours
+
+    def _told(self, jobs: list[Job]) -> list[Job]:
+        """The jobs whose site factors are known; one may have started since, but raises SchedulerError if none is."""
+        untold = [job.word for job in jobs if job.site is None]
+        if len(untold) == len(jobs) > 1:
+            raise SchedulerError(f"sprio: came no site factor of {len(jobs)} pending jobs, want one of each")
+        if untold:
+            self.warn(f"sprio tells no site factor of {', '.join(untold[:5])}: left alone in this round")
+        return [job for job in jobs if job.site is not None]
 
     def view(self, state: State, queued: list[Job]) -> Snapshot:
         """What the policy sees, checked as if it came from outside: compiled code trusts it."""
         config = self.config
-        known = {name for node in state.nodes for name in node.partitions}
-        for name in config.partition:
-            if name not in known:
-                raise SchedulerError(f"--partition {name}: no node is in it; want one of {', '.join(sorted(known))}")
+        check_partitions(state, config.partition)
         info = self.chooser.runtime_info or config.runtime_info or "request"
         assumed = config.assume_limit * 60 if config.assume_limit else float("nan")
         return wire.read(wire.write(snapshot_of(state, queued, config.partition, info, assumed)))
@@ -151,8 +167,12 @@ class Slurm:
         )
 
     def tell_trouble(self, text: str) -> None:
-        """Warn of a round that came to nothing, and log it once for as long as it stays the same."""
+        """Warn of a round that came to nothing, and log it."""
         self.warn(f"{text} (Slurm goes on by itself)")
+        self.log_trouble(text)
+
+    def log_trouble(self, text: str) -> None:
+        """Log why a round came to nothing, once for as long as it stays the same."""
         if text != self._trouble:
             self._trouble = text
             self.audit.add(mode=self.config.mode, error=text)
@@ -162,21 +182,30 @@ def main() -> None:
     """Do one round, or one after the other, and tell what each has done."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
     cluster = Slurm(config)
-    with cluster.audit.alone() if config.mode == "apply" else nullcontext():
+    with cluster.audit.alone() if config.mode == "apply" else nullcontext(), compiling_told():
         if config.undo:
             moves = cluster.undo()
             report(config.mode, [move.words for move in moves], "nothing to undo: no change of the log still stands")
         elif config.once:
-            _act(cluster)
+            _act_once(cluster)
         else:
             again_and_again(lambda: _act(cluster), config.interval, BerthError, cluster.tell_trouble)
+
+
+def _act_once(cluster: Slurm) -> None:
+    """One round, told; what goes wrong is in the log, too."""
+    try:
+        _act(cluster)
+    except BerthError as mistake:
+        cluster.log_trouble(str(mistake))
+        raise
 
 
 def _act(cluster: Slurm) -> None:
     """One round, told."""
     begun = time.monotonic()
     moves = cluster.round()
-    report(cluster.config.mode, [move.words for move in moves])
+    report(cluster.config.mode, [move.words for move in moves], cluster.actor.nothing)
     took = time.monotonic() - begun
     if took > cluster.config.interval:
         cluster.warn(f"this round took {took:.1f} s, longer than --interval {cluster.config.interval:g}")
@@ -191,7 +220,7 @@ def _check(config: Config) -> None:
     if config.snapshot and not config.snapshot.endswith(".json"):
         raise ConfigError(f"--snapshot {config.snapshot}: want a name that ends in .json")
     check_accounting(config.accounting, config.completed)
-    check_least(config, head=1, most=1, changes=1, released=1, assume_limit=0)
+    check_least(config, head=1, most=1, changes=1, released=1, assume_limit=0, seed=0)
     check_seconds(config, "interval", "timeout", "patience")
     if config.most > 2_000_000_000:
         raise ConfigError(f"--most {config.most}: want at most 2000000000, about as far as Slurm's site factors go")

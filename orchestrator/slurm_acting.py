@@ -9,6 +9,7 @@ from berth.errors import SchedulerError
 from orchestrator.audit import SENDING, Audit, Change
 from orchestrator.commands import Answer
 from orchestrator.moves import headed, levels
+from orchestrator.rounds import NOTHING
 from orchestrator.slurm_reading import Command, Reader
 from orchestrator.slurm_state import Job, State
 
@@ -23,6 +24,9 @@ MARK = "berth"
 
 HIGHEST = 4_000_000_000
 """The highest priority that is given; Slurm's own limit is a little above."""
+
+OUT_OF_REACH = "nothing is done: the order is not as wanted, and cannot be had by what may be changed"
+"""What is told where warnings have said why."""
 
 _GONE = re.compile(
     r"already (finished|completing|running)|invalid job id|no longer pending|job/step already", re.IGNORECASE
@@ -59,6 +63,7 @@ class Actor:
     overtake: bool = False
     who: str = ""  # in the log: who has decided
     planned: dict[str, list[Move]] = field(default_factory=dict)  # means -> what was last logged and not sent
+    nothing: str = NOTHING  # what is true of the last round if it had no moves
 
     def arrange(self, state: State, wanted: Sequence[Job], others: Sequence[Job] = ()) -> list[Move]:
         """Put jobs into the wanted order; returns the moves that were made, or would be, at most `changes` of them.
@@ -67,7 +72,10 @@ class Actor:
         partition with them. Raises SchedulerError where Slurm refuses, or does not answer.
         """
         moves = self._let_go(state, wanted) if self.means == "hold" else self._leveled(state, wanted, others)
-        return self.send(moves[: self.changes], self.means)
+        made = self.send(moves[: self.changes], self.means)
+        if moves and not made:
+            self.nothing = "nothing was changed: the jobs concerned are past changing"
+        return made
 
     def name_nodes(self, wanted: Mapping[int, tuple[str, ...]], pending: Sequence[Job]) -> list[Move]:
         """Name nodes for jobs that should start now (number -> nodes), and take back names that have led to nothing.
@@ -101,7 +109,7 @@ class Actor:
     def _back(self, job: Job, means: str, change: Change, waits: bool) -> list[Move]:
         """What puts a job back as it was."""
         now = {"site": job.site, "priority": job.priority, "hold": int(job.priority > 0), NODES: job.asked}[means]
-        if means == "site" and not waits:  # Slurm does not show it of running jobs, but it would come back on a requeue
+        if means == "site" and (not waits or job.site is None):  # not shown of running and held jobs, but it comes back
             now = change.after
         if not waits and means != "site":
             return []
@@ -114,18 +122,11 @@ class Actor:
             return [Move(job, means, now, change.before, _words(means, job.word, change.before), "undo")]
         release = ("scontrol", "release", job.word)  # its factors make its priority again
         moves = [Move(job, means, now, change.before, release, "undo: Slurm's own again")]
-        nice = self._nice_before(job)
-        if nice:  # setting a priority has cleared it
+        nice = self.audit.noted(change, "nice")
+        if isinstance(nice, int) and nice:  # setting a priority has cleared it
             words = ("scontrol", "update", f"JobId={job.word}", f"Nice={nice}")
             moves.append(Move(job, means, now, change.before, words, "undo: its nice value"))
         return moves
-
-    def _nice_before(self, job: Job) -> int:
-        """The nice value that a job had before its priority was fixed."""
-        for entry in self.audit.entries():
-            if entry.get("job") == job.id and entry.get("means") == "priority" and isinstance(entry.get("nice"), int):
-                return int(entry["nice"])
-        return 0
 
     def _change_of(self, job: Job, changed: Mapping[str, Change]) -> Change | None:
         """What the log says of a job; tasks of an array inherit what the array was given."""
@@ -149,6 +150,7 @@ class Actor:
         others = [job for job in others if rivals & set(job.partitions)]
         level = {name: jobs[name].priority for name in names}
         target = headed(current, names, self.head)
+        self.nothing = NOTHING if current == target else OUT_OF_REACH
         if others and not self.overtake:
             found = self._exchanged(jobs, current, target)
         else:
@@ -224,6 +226,7 @@ class Actor:
         free = [job for job in state.pending if job.priority > 0 and self._change_of(job, let_go) is not None]
         room = max(0, self.released - len(free))
         first = wanted[:room]
+        self.nothing = f"nothing to do: {len(free)} jobs that were let go wait, {len(wanted)} are held for their turn"
         return [
             Move(job, "hold", 0, 1, ("scontrol", "release", job.word), f"{self.who}: place {place + 1}")
             for place, job in enumerate(first)
@@ -271,7 +274,7 @@ class Actor:
 
 def _base(job: Job, means: str) -> int:
     """A job's priority without what was given to it."""
-    return job.priority - job.site if means == "site" else job.priority
+    return job.priority - (job.site or 0) if means == "site" else job.priority
 
 
 def _words(means: str, job: str, value: Any) -> tuple[str, ...]:

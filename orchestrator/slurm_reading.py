@@ -24,6 +24,8 @@ TAIL = 8_000_000
 """How many bytes at the end of a file of ended jobs are read at first."""
 
 _PAIR = re.compile(r"(\w+)=(.*?)(?= \w+=|\s*$)")
+_SITE = re.compile(r"\s*(\d{1,12})\s*\|\s*(-?\d{1,12})\s*")
+_NO_SITES = "Unable to find jobs matching"
 
 
 class Commands:
@@ -66,8 +68,9 @@ class Reader:
         now = time.time()
         jobs = self._jobs()
         pending = [job for job in jobs if job.state == "PENDING"]
-        sites = self.sites() if pending else {}
-        pending = [job._replace(site=sites.get(job.id, 0)) for job in pending]
+        if pending and self.has_factors:
+            sites = self.sites()
+            pending = [job._replace(site=sites.get(job.id)) for job in pending]
         running = [job for job in jobs if job.state in ("RUNNING", "SUSPENDED")]
         self._remember(jobs, now)
         return State(now, tuple(in_order(pending)), tuple(running), tuple(self.ended.values()), tuple(nodes))
@@ -86,14 +89,17 @@ class Reader:
         return list(unique.values())
 
     def sites(self) -> dict[int, int]:
-        """The site factors of pending jobs; none where Slurm's priorities have no such factor."""
-        if not self.has_factors:
-            return {}
+        """The site factors of pending jobs that Slurm tells; raises SchedulerError for what cannot be read."""
         found = {}
-        for line in self._good("sprio", "-h", "-o", "%i|%S").out.splitlines():
-            number, _, factor = line.strip().partition("|")
-            if re.fullmatch(r"\d+", number) and re.fullmatch(r"-?\d+", factor.strip()):
-                found[int(number)] = int(factor)
+        words = ("sprio", "-h", "-o", "%i|%S")
+        for line in self._good(*words).out.splitlines():
+            row = _SITE.fullmatch(line)
+            if row:
+                found[int(row[1])] = int(row[2])
+            elif line.strip() and not line.startswith(_NO_SITES):
+                raise SchedulerError(
+                    f"{' '.join(words)}: came {line[:80]!r}, want lines of a job's number | site factor"
+                )
         return found
 
     @property

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from berth.errors import SchedulerError
 from envs.recalling import Kin, Recalled, recall
 from envs.snapshot import UP, Snapshot
 
@@ -37,7 +38,7 @@ class Job(NamedTuple):
     end: float = math.nan  # s since 1970, of a job that has ended
     limit: float = math.nan  # s, NaN where there is none
     priority: int = 0  # 0: held
-    site: int = 0  # the site factor in it
+    site: int | None = 0  # the site factor in it; None: Slurm does not tell
     nice: int = 0
     comment: str = ""
     restarts: int = 0
@@ -84,6 +85,14 @@ def is_ready(job: Job, now: float) -> bool:
 def in_order(jobs: Sequence[Job]) -> list[Job]:
     """Pending jobs as Slurm takes them: by priority, then by number."""
     return sorted(jobs, key=lambda job: (-job.priority, job.id))
+
+
+def check_partitions(state: State, names: Iterable[str]) -> None:
+    """Raise SchedulerError for a partition that no node is in."""
+    known = {name for node in state.nodes for name in node.partitions}
+    for name in names:
+        if name not in known:
+            raise SchedulerError(f"--partition {name}: no node is in it; want one of {', '.join(sorted(known))}")
 
 
 def snapshot_of(

@@ -1,7 +1,7 @@
 """Forecast when each pending job will start, under the present policy and under another."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from envs.snapshot import Snapshot
 from orchestrator.choosing import find_chooser
 from orchestrator.doubting import Doubt, learn, unlearned
 from orchestrator.forecasting import NOBODY, STRETCH, Coming, Forecast, Limits, forecast
-from orchestrator.rounds import check_least, check_seconds, warn
+from orchestrator.rounds import check_least, check_seconds, compiling_told, warn
 from orchestrator.slurm_reading import Commands, Reader
-from orchestrator.slurm_state import Job, State, is_ready, snapshot_of
+from orchestrator.slurm_state import RUNTIME_INFO, Job, State, check_partitions, is_ready, snapshot_of
 
 OWN = "slurm"
 """The order that the queue has now: Slurm's priorities, or that of a saved Snapshot's submits."""
@@ -33,6 +33,9 @@ FEWEST = 200
 
 RECENT = 400
 """How many of the last arrivals those to come are drawn from."""
+
+MOST_DRAWS = 10_000
+"""How many simulations may be asked for."""
 
 EXAMPLES = """
 examples:
@@ -51,6 +54,10 @@ class Config:
     partition: tuple[str, ...] = option((), "partitions of the live queue; default: all as one")
     policy: str = option(OWN, f"who orders: {OWN} (as it is now), {', '.join(POLICIES)}, or FILE.npz")
     against: str = option("", "another to compare with", metavar="POLICY")
+    runtime_info: str = option(
+        "", "what a heuristic knows of run times in the live queue, as in orchestrator/slurm.py; default: request",
+        choices=RUNTIME_INFO,
+    )  # fmt: skip
     discipline: str = option("easy", "how jobs start in the simulation", choices=tuple(DISCIPLINES))
     job: tuple[str, ...] = option((), "tell of these jobs only")
     draws: int = option(200, "simulations")
@@ -66,6 +73,7 @@ class Queue:
     """What is forecast from."""
 
     view: Snapshot
+    seen: Callable[[str], Snapshot]  # the same with run times as one of RUNTIME_INFO tells them, for trained policies
     rank: np.ndarray  # (queued,) the present order
     doubt: Doubt
     coming: Coming
@@ -78,18 +86,29 @@ def of_file(path: str) -> Queue:
         view = wire.read(Path(path).read_bytes())
     except OSError as trouble:
         raise SnapshotError(f"--snapshot {path}: {trouble.strerror}; want a Snapshot as JSON") from None
-    return Queue(view, np.argsort(np.argsort(view.submit, kind="stable")), unlearned(), NOBODY)
+
+    def _seen(info: str) -> Snapshot:
+        hidden = np.full(len(view.job), np.nan)
+        return view if info == "request" else view._replace(run_time=hidden)
+
+    return Queue(view, _seen, np.argsort(np.argsort(view.submit, kind="stable")), unlearned(), NOBODY)
 
 
 def of_slurm(config: Config) -> Queue:
     """The live queue; what has ended tells how sure run times are, and what will come."""
     state = Reader(Commands(config.timeout), warn).state()
+    check_partitions(state, config.partition)
     wanted = set(config.partition)
     pending = [job for job in state.pending if is_ready(job, state.now) and job.gpus > 0]
     queued = [job for job in pending if not wanted or wanted & set(job.partitions)]
-    view = wire.read(wire.write(snapshot_of(state, queued, config.partition, "predicted")))
-    coming = coming_of(state, view, config.partition)
-    return Queue(view, np.arange(len(queued)), doubt_of(state), coming, limits_of(state, queued, view))
+    info = config.runtime_info or "request"
+
+    def _seen(info: str) -> Snapshot:
+        return wire.read(wire.write(snapshot_of(state, queued, config.partition, info)))
+
+    view = _seen(info)
+    coming = coming_of(state, view, config.partition, info)
+    return Queue(view, _seen, np.arange(len(queued)), doubt_of(state), coming, limits_of(state, queued, view))
 
 
 def limits_of(state: State, queued: Sequence[Job], view: Snapshot) -> Limits:
@@ -109,16 +128,18 @@ def doubt_of(state: State) -> Doubt:
     return learn(_kin(ended), *times)
 
 
-def coming_of(state: State, view: Snapshot, partitions: Sequence[str]) -> Coming:
-    """The last arrivals whose run times are known."""
+def coming_of(state: State, view: Snapshot, partitions: Sequence[str], info: str) -> Coming:
+    """The last arrivals whose run times are known; policies that go by time limits go by theirs, too."""
     jobs = [job for job in state.ended if job.end > job.start and 0 < job.gpus <= view.capacity.sum()]
     jobs = [job for job in jobs if not partitions or set(job.partitions) & set(partitions)]
     jobs = sorted(jobs, key=lambda job: job.submit)[-RECENT:]
     names = view.pool_name or ("all",)
     pool = [next((i for i, name in enumerate(names) if name in job.partitions), 0) for job in jobs]
     ran = np.array([job.end - job.start for job in jobs])
+    limit = np.array([job.limit for job in jobs], float)
+    known = np.where(limit > 0, limit, ran) if info == "request" else ran
     return Coming(
-        np.array([job.submit for job in jobs]), np.array([job.gpus for job in jobs]), ran, ran, np.array(pool)
+        np.array([job.submit for job in jobs]), np.array([job.gpus for job in jobs]), ran, known, np.array(pool)
     )
 
 
@@ -128,11 +149,10 @@ def foretell(queue: Queue, word: str, config: Config) -> Forecast:
     if word == OWN:
         policy = queue.rank
     elif word.endswith(".npz"):
-        view = queue.view
         chooser = find_chooser(word)
+        view = queue.seen(chooser.runtime_info)
         known = np.full(len(view.job), 3600.0) if view.history is None else predicted(view.history)
-        told = view if chooser.runtime_info == "request" else view._replace(run_time=np.full(len(view.job), np.nan))
-        order = chooser.plan(told, np.where(np.isnan(view.run_time), known, view.run_time), len(known), 30.0).order
+        order = chooser.plan(view, np.where(np.isnan(view.run_time), known, view.run_time), len(known), 30.0).order
         policy = np.argsort(order)
     return forecast(
         queue.view,
@@ -150,6 +170,12 @@ def main() -> None:
     """Print, and write, when each pending job should start."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
     _check(config)
+    with compiling_told():
+        show(config)
+
+
+def show(config: Config) -> None:
+    """Forecast, print and write as was asked for."""
     queue = of_file(config.snapshot) if config.snapshot else of_slurm(config)
     names = [str(name) for name in queue.view.job.tolist()]
     for name in config.job:
@@ -211,7 +237,9 @@ def _kin(jobs: Sequence[Job]) -> Kin:
 
 def _check(config: Config) -> None:
     """Raise ConfigError for options that cannot be meant."""
-    check_least(config, draws=10)
+    check_least(config, draws=10, seed=0)
+    if config.draws > MOST_DRAWS:
+        raise ConfigError(f"--draws {config.draws}: want at most {MOST_DRAWS}, which are held in memory all at once")
     check_seconds(config, "timeout")
     if not 0 < config.inside < 1:
         raise ConfigError(f"--inside {config.inside:g}: want a share between 0 and 1")
@@ -219,11 +247,15 @@ def _check(config: Config) -> None:
         raise ConfigError(f"--stretch {config.stretch:g}: want a number between 0 and 100")
     if config.csv:
         writable_file("--csv", config.csv, ".csv")
-    if config.snapshot and config.partition:
-        raise ConfigError("--partition does nothing with --snapshot; leave one out")
+    for name in ("partition", "runtime_info"):
+        if config.snapshot and getattr(config, name):
+            raise ConfigError(f"--{name} does nothing with --snapshot; leave one out")
     for word in (config.policy, config.against):
         if word and word != OWN and not word.endswith(".npz"):
-            check_options(find_policy(word), config.discipline, "pool", "request")
+            policy = find_policy(word)
+            check_options(policy, config.discipline, "pool", "request")
+            if config.runtime_info == "hidden":  # backfilling goes by what is expected, as Slurm does by limits
+                check_options(policy, "strict", "pool", "hidden")
 
 
 if __name__ == "__main__":

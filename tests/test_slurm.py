@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba.core import event
 
 from berth.errors import ConfigError, SchedulerError
 from envs import wire
@@ -13,9 +14,11 @@ from envs.options import Options
 from envs.recalling import Kin, predicted, recall
 from envs.snapshot import DRAINED, UP
 from envs.stage import set_stage
-from orchestrator import slurm_json
+from orchestrator import slurm, slurm_json, whatif
+from orchestrator.audit import Audit
 from orchestrator.choosing import find_chooser
 from orchestrator.commands import Answer
+from orchestrator.rounds import compiling_told
 from orchestrator.slurm import Config, Slurm
 from orchestrator.slurm_reading import Reader
 from orchestrator.slurm_state import Job, Node, State, is_ready, snapshot_of
@@ -39,15 +42,16 @@ def read(counted: str = "gpus") -> dict[int, Job]:
 class Recorded:
     """Answers as Slurm did, and remembers what was asked of it; `changed` jobs get other values."""
 
-    def __init__(self, squeue: str = "", refuse: str = "") -> None:
+    def __init__(self, squeue: str = "", refuse: str = "", sprio: str | None = None) -> None:
         self.squeue, self.refuse = squeue or recorded("squeue.json"), refuse
+        self.sprio = recorded("sprio.txt") if sprio is None else sprio
         self.sent: list[tuple[str, ...]] = []
 
     def __call__(self, *words: str) -> Answer:
         out = {
             ("squeue", "--json"): self.squeue, ("sinfo", "--json"): recorded("sinfo.json"),
             ("scontrol", "show", "config"): recorded("config.txt"),
-            ("sprio", "-h", "-o", "%i|%S"): recorded("sprio.txt"),
+            ("sprio", "-h", "-o", "%i|%S"): self.sprio,
         }.get(words)  # fmt: skip
         if out is not None:
             return Answer(words, 0, out, "")
@@ -228,7 +232,7 @@ def test_changes_are_bounded_and_few_in_a_round(tmp_path):
     told = json.loads(recorded("squeue.json"))
     row = next(row for row in told["jobs"] if row["job_id"] == 30)
     told["jobs"] = [{**row, "job_id": 100 + i, "time_limit": 50 - i} for i in range(40)]
-    command = Recorded(json.dumps(told))
+    command = Recorded(json.dumps(told), sprio="".join(f"{100 + i}|0\n" for i in range(40)))
     moves = agent(tmp_path, command, changes=7, most=500).round()
     assert len(moves) == len(command.sent) == 7
     assert all(abs(move.after) <= 500 for move in moves)
@@ -261,6 +265,9 @@ BAD = {
     "no head": {"head": 0},
     "too far": {"most": 3_000_000_000},
     "no time": {"interval": 0.0},
+    "longer than can be waited": {"interval": 1e300},
+    "a command without an end": {"timeout": 1e300},
+    "a seed below 0": {"seed": -1},
     "nodes and hold": {"nodes": True, "means": "hold"},
     "a log of another kind": {"log": "log.txt"},
     "no file": {"completed": "/nowhere"},
@@ -329,3 +336,144 @@ def test_ended_jobs_are_read_as_the_accounting_told_them():
         (1, "games", "red", 2, 1.0), (2, "games", "red", 4, 2.0), (3, "games", "red", 8, 3.0),
         (4, "games", "red", 1, 1.0), (5, "games", "red", 1, 1.0),
     ]  # fmt: skip
+
+
+def test_a_forecast_goes_by_the_run_times_that_the_agent_goes_by(tmp_path, monkeypatch):
+    monkeypatch.setattr(whatif, "Commands", lambda timeout: Recorded())
+    for info in ("", "predicted"):
+        acting = agent(tmp_path, Recorded(), runtime_info=info)
+        state = acting.reader.state()
+        queue = whatif.of_slurm(whatif.Config(partition=("gpu",), runtime_info=info))
+        shown = dict(zip(queue.view.job.tolist(), queue.view.run_time.tolist(), strict=True))
+        seen = acting.view(state, acting.queued(state))
+        for job, run_time in zip(seen.job.tolist(), seen.run_time.tolist(), strict=True):
+            assert shown[job] == pytest.approx(run_time), info
+        assert queue.seen("request").run_time.tolist() == [600.0, 120.0, 1800.0]
+    came = state._replace(ended=(busy().ended[0]._replace(limit=90.0, gpus=1),))
+    assert whatif.coming_of(came, queue.view, (), "request").estimate.tolist() == [90.0]
+    assert whatif.coming_of(came, queue.view, (), "predicted").estimate.tolist() == [30.0]
+
+
+def test_a_forecast_names_the_partitions_that_are_there(monkeypatch):
+    monkeypatch.setattr(whatif, "Commands", lambda timeout: Recorded())
+    with pytest.raises(SchedulerError, match=r"--partition nope: .* want one of gpu, other"):
+        whatif.of_slurm(whatif.Config(partition=("nope",)))
+
+
+def entry(result: str, **told) -> dict:
+    """A line of the log: job 30, whose submit is that of the recorded one."""
+    before = {"job": 30, "submit": NOW - 2.0, "means": "priority", "undo": False, "from": 1, "to": 9}
+    return {**before, "result": result, **told}
+
+
+def test_a_line_that_was_torn_swallows_nothing_and_is_told_of_once(tmp_path):
+    warned: list[str] = []
+    log = Audit(tmp_path / "log.jsonl", warned.append)
+    log.path.write_text('{"job": 30, "means": "pri')
+    log.add(**entry("ok", user="a\u2028b"))
+    log.add(**entry("ok"))
+    assert [told["job"] for told in log.entries()] == [30, 30]
+    assert log.changes("priority")["30"].after == 9
+    assert len(warned) == 1
+    assert log.path.read_text().count("\n") == 3
+
+
+@pytest.mark.parametrize("value", ["1e400", "-Infinity", "NaN", "[]"])
+def test_a_damaged_entry_is_passed_over(tmp_path, value):
+    warned: list[str] = []
+    log = Audit(tmp_path / "log.jsonl", warned.append)
+    log.add(**entry("ok", **{"from": "HERE"}))
+    log.path.write_text(log.path.read_text().replace('"HERE"', value))
+    log.add(**entry("ok", job=31))
+    assert list(log.changes("priority")) == list(log.changes("priority")) == ["31"]
+    assert len(warned) == 1
+
+
+NICE = {
+    "what was not sent": ([entry("not sent", nice=5), entry("sending", nice=7), entry("ok", nice=7)], 7),
+    "another job of that number": ([entry("ok", nice=5, submit=NOW - 9e6), entry("ok", nice=7)], 7),
+    "what was put back": ([entry("ok", nice=5), entry("ok", nice=0, undo=True), entry("ok", nice=7)], 7),
+    "what was refused": ([entry("sending", nice=5), entry("refused", nice=5), entry("ok", nice=7)], 7),
+    "what Slurm has cleared": ([entry("sending", nice=7), entry("sending", nice=0), entry("ok", nice=0)], 7),
+}
+
+
+@pytest.mark.parametrize("name", NICE)
+def test_undo_puts_back_the_nice_value_from_before_and_not(tmp_path, name):
+    entries, nice = NICE[name]
+    told = json.loads(recorded("squeue.json"))
+    next(row for row in told["jobs"] if row["job_id"] == 30)["priority"] = 9
+    command = Recorded(json.dumps(told))
+    acting = agent(tmp_path, command, means="priority")
+    acting.audit.add_all(entries)
+    acting.undo()
+    assert command.sent == [("scontrol", "release", "30"), ("scontrol", "update", "JobId=30", f"Nice={nice}")]
+
+
+@pytest.mark.parametrize("sprio", ["sprio: error: slurm_load\n", "30|0\n31|x\n34|0\n", "", "30 0\n31 0\n"])
+def test_site_factors_that_are_not_told_are_an_error(tmp_path, sprio):
+    command = Recorded(sprio=sprio)
+    with pytest.raises(SchedulerError, match=r"sprio.*: came .*want"):
+        agent(tmp_path, command, overtake=True).round()
+    assert command.sent == []
+
+
+def test_a_job_whose_site_factor_is_not_told_is_left_alone(tmp_path):
+    command = Recorded(sprio="30|0\n34|0\n")
+    acting = agent(tmp_path, command, overtake=True, policy="lpf", partition=("gpu", "other"))
+    assert [job.id for job in acting.queued(acting.reader.state())] == [30, 34]
+    assert 31 not in [move.job.id for move in acting.round()]
+    by_priority = agent(tmp_path, command, means="priority", partition=("gpu", "other"))
+    assert [job.id for job in by_priority.queued(by_priority.reader.state())] == [30, 31, 34]
+
+
+def test_undo_reaches_a_job_whose_site_factor_slurm_does_not_show(tmp_path):
+    command = Recorded()  # 33 was held since
+    acting = agent(tmp_path, command)
+    acting.audit.add(**entry("ok", job=33, means="site", **{"from": 0, "to": 9}))
+    acting.undo()
+    assert command.sent == [("scontrol", "update", "JobId=33", "SiteFactor=0")]
+
+
+def program(monkeypatch, command, *words: str) -> None:
+    """Run the program with a recorded Slurm."""
+    monkeypatch.setattr(slurm, "Commands", lambda timeout: command)
+    monkeypatch.setattr("sys.argv", ["slurm.py", "--once", "--partition", "gpu", "--accounting", "squeue", *words])
+    slurm.main()
+
+
+def test_what_goes_wrong_in_a_single_round_is_logged(tmp_path, monkeypatch):
+    log = tmp_path / "log.jsonl"
+    with pytest.raises(SchedulerError):
+        program(monkeypatch, Recorded(sprio="?"), "--log", str(log))
+    (told,) = (json.loads(line) for line in log.read_text().splitlines())
+    assert "sprio" in told["error"]
+
+
+@pytest.mark.parametrize(("words", "said"), [("sjf", "the order is not as wanted"), ("fcfs", "the order is as wanted")])
+def test_it_says_whether_the_order_is_as_wanted(tmp_path, monkeypatch, capsys, words, said):
+    program(monkeypatch, Recorded(), "--log", str(tmp_path / "log.jsonl"), "--policy", words, "--account", "red")
+    assert said in capsys.readouterr().out
+
+
+def leaves(view):
+    """A policy that would end the program."""
+    raise SystemExit(0)
+
+
+def test_a_policy_does_not_end_the_agent(tmp_path):
+    acting = agent(tmp_path, Recorded(), policy="tests.test_slurm:leaves")
+    with pytest.raises(SchedulerError, match="leaves: SystemExit"):
+        acting.round()
+    leaving = tmp_path / "leaving.py"
+    leaving.write_text("raise SystemExit(0)")
+    with pytest.raises(ConfigError, match="SystemExit"):
+        agent(tmp_path, Recorded(), policy=f"{leaving}:order")
+
+
+def test_compiling_is_told_once_and_only_where_something_is_compiled(capsys):
+    with compiling_told():
+        assert capsys.readouterr().err == ""
+        for _ in range(2):
+            event.start_event("numba:run_pass")
+    assert capsys.readouterr().err.count("the first call on a machine") == 1

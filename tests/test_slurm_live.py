@@ -22,6 +22,7 @@ from orchestrator.slurm import Config, Slurm
 from orchestrator.slurm_private import PrivateSlurm, missing
 from train.checkpoint import load
 from train.export import export, write_exported
+from train.forward import JobPolicy, read_exported
 
 pytestmark = [pytest.mark.slurm, pytest.mark.skipif(bool(missing()), reason=f"no private Slurm: {missing()}")]
 
@@ -365,14 +366,23 @@ def test_a_policy_that_fails_leaves_the_queue_to_slurm(slurm, tmp_path):
         "import numpy as np\n"
         "def raises(view):\n    raise RuntimeError('no idea')\n"
         "def nan(view):\n    return np.full(len(view.job), np.nan)\n"
-        "def exits(view):\n    return [[]]\n"
+        "def shapeless(view):\n    return [[]]\n"
+        "def exits(view):\n    raise SystemExit(0)\n"
     )
-    for name, said in (("raises", "no idea"), ("nan", "NaN"), ("exits", "decides nothing")):
+    for name, said in (
+        ("raises", "no idea"),
+        ("nan", "NaN"),
+        ("shapeless", "decides nothing"),
+        ("exits", "SystemExit"),
+    ):
         with pytest.raises(SchedulerError, match=said):
             agent(tmp_path, policy=f"{tmp_path}/rule.py:{name}").round()
-    chooser = find_chooser(str(small_policy(tmp_path)))
-    for array in chooser.decider.policy.weights.values():
+    file = small_policy(tmp_path)
+    useless = read_exported(file)
+    for array in useless.weights.values():
         array[:] = np.nan
+    chooser = find_chooser(str(file))
+    chooser.decider.policy = JobPolicy(useless)
     broken = Slurm(Config(mode="apply", partition=("gpu",), log=str(tmp_path / "l.jsonl")), chooser=chooser, warn=print)
     with pytest.raises(SchedulerError, match="NaN"):
         broken.round()

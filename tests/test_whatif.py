@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.forecasts import Truth
+from berth.errors import ConfigError
 from envs import wire
 from envs.recalling import Kin
 from envs.snapshot import DOWN, UP, Snapshot
-from orchestrator import forecasting
+from orchestrator import forecasting, whatif
 from orchestrator.doubting import Temper, draw_queued, draw_running, learn, unlearned
 from orchestrator.forecasting import Coming, Forecast, Limits, forecast, stretched
 from tests.conftest import make_trace, make_workload
@@ -145,3 +146,19 @@ def test_the_program_tells_of_a_saved_snapshot(tmp_path):
     assert (bad.returncode, "No such file" in bad.stderr) == (2, True)
     file.write_text("{}")
     assert "version" in run_whatif("--snapshot", str(file)).stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--seed", "-1"),
+        ("--draws", "100000000"),
+        ("--timeout", "1e300"),
+        ("--snapshot", "now.json", "--runtime_info", "request"),
+        ("--against", "sjf", "--runtime_info", "hidden"),
+    ],
+)
+def test_options_that_cannot_be_meant(words, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["whatif.py", *words])
+    with pytest.raises(ConfigError, match=r"want at (least|most)|want seconds|leave one out|needs run times"):
+        whatif.main()
