@@ -16,7 +16,7 @@ from envs.sim.seen import whole_snapshot
 from envs.sim.simulator import Simulation
 from envs.snapshot import Snapshot
 from envs.workload import Workload, prepare
-from orchestrator.choosing import Chooser, find_chooser
+from orchestrator.orderer import Orderer, find_orderer
 from orchestrator.slurm_private import PrivateSlurm
 from traces.trace import Trace
 
@@ -113,7 +113,7 @@ def foresee(trace: Trace, policy: str, discipline: str) -> Ran:
     if not policy.endswith(".npz"):
         chosen = "fcfs" if policy == OWN else policy
         return Ran(trace.submit, Simulation(workload, chosen, discipline, runtime_info="request").run().start)
-    asked = _Asked(workload, find_chooser(policy))
+    asked = _Asked(workload, find_orderer(policy))
     simulation = Simulation(workload, asked.keys, discipline, runtime_info="request")
     asked.simulation = simulation
     return Ran(trace.submit, simulation.run().start)
@@ -122,8 +122,8 @@ def foresee(trace: Trace, policy: str, discipline: str) -> Ran:
 class _Asked:
     """A trained policy asked by the simulator, with what ended jobs have told by then."""
 
-    def __init__(self, workload: Workload, chooser: Chooser) -> None:
-        self.chooser, trace = chooser, workload.trace
+    def __init__(self, workload: Workload, orderer: Orderer) -> None:
+        self.orderer, trace = orderer, workload.trace
         unknown = np.full(len(trace), "-1", object)
         self.kin = Kin(trace.user if trace.user is not None else unknown, unknown, trace.gpus)
         self.run_time, self.submit = trace.run_time, trace.submit
@@ -143,7 +143,7 @@ class _Asked:
         kin = Kin(*(column[ended] for column in self.kin))
         told = recall(kin, start[ended] + self.run_time[ended], self.run_time[ended], self.kin, self.submit)
         whole = whole_snapshot(world, told.run_time, told.history)
-        order = self.chooser.plan(whole, whole.run_time, HEAD, 60.0).order
+        order = self.orderer.plan(whole, whole.run_time, HEAD, 60.0).order
         keys = np.empty(len(order))
         keys[order] = np.arange(len(order))
         return keys

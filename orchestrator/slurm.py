@@ -20,7 +20,7 @@ from envs.policies import POLICIES
 from envs.recalling import predicted
 from envs.snapshot import Snapshot
 from orchestrator.audit import Audit
-from orchestrator.choosing import Chooser, find_chooser
+from orchestrator.orderer import Orderer, find_orderer
 from orchestrator.rounds import (
     MODE_TEXT,
     MODES,
@@ -89,18 +89,18 @@ class Slurm:
         self,
         config: Config,
         command: Command | None = None,
-        chooser: Chooser | None = None,
+        orderer: Orderer | None = None,
         warn: Callable[[str], None] = warn,
     ) -> None:
         _check(config)
         self.config, self.warn = config, warn
-        self.chooser = chooser or find_chooser(config.policy, config.seed, config.nodes)
+        self.orderer = orderer or find_orderer(config.policy, config.seed, config.nodes)
         command = command or Commands(config.timeout)
         self.audit = Audit(writable_file("--log", config.log, ".jsonl"), warn)
         self.reader = Reader(command, warn, config.count, config.accounting, config.completed)
         self.actor = Actor(
             command, self.reader, self.audit, warn, config.mode, config.means, config.head, config.most,
-            config.changes, config.released, config.overtake, self.chooser.name,
+            config.changes, config.released, config.overtake, self.orderer.name,
         )  # fmt: skip
         self._trouble = ""
 
@@ -112,7 +112,7 @@ class Slurm:
         if self.config.snapshot:
             with written_whole(Path(self.config.snapshot)) as begun:
                 begun.write_text(wire.write(view), encoding="utf-8")
-        plan = self.chooser.plan(view, self.expected(view), self.config.head, self.config.patience)
+        plan = self.orderer.plan(view, self.expected(view), self.config.head, self.config.patience)
         others = [job for job in state.pending if is_ready(job, state.now) and not self.handles(job)]
         moves = self.actor.arrange(state, [queued[i] for i in plan.order], others)
         if self.config.nodes:
@@ -142,7 +142,7 @@ class Slurm:
         """What the policy sees, checked as if it came from outside: compiled code trusts it."""
         config = self.config
         check_partitions(state, config.partition)
-        info = self.chooser.runtime_info or config.runtime_info or "request"
+        info = self.orderer.runtime_info or config.runtime_info or "request"
         assumed = config.assume_limit * 60 if config.assume_limit else float("nan")
         return wire.read(wire.write(snapshot_of(state, queued, config.partition, info, assumed)))
 

@@ -18,9 +18,9 @@ from envs.policies import POLICIES, find_policy
 from envs.recalling import Kin, predicted
 from envs.sim.simulator import DISCIPLINES, check_options
 from envs.snapshot import Snapshot
-from orchestrator.choosing import find_chooser
 from orchestrator.doubting import Doubt, learn, unlearned
 from orchestrator.forecasting import NOBODY, STRETCH, Coming, Forecast, Limits, forecast
+from orchestrator.orderer import find_orderer
 from orchestrator.rounds import check_least, check_seconds, compiling_told, warn
 from orchestrator.slurm_reading import Commands, Reader
 from orchestrator.slurm_state import RUNTIME_INFO, Job, State, check_partitions, is_ready, snapshot_of
@@ -149,10 +149,10 @@ def foretell(queue: Queue, word: str, config: Config) -> Forecast:
     if word == OWN:
         policy = queue.rank
     elif word.endswith(".npz"):
-        chooser = find_chooser(word)
-        view = queue.seen(chooser.runtime_info)
+        orderer = find_orderer(word)
+        view = queue.seen(orderer.runtime_info)
         known = np.full(len(view.job), 3600.0) if view.history is None else predicted(view.history)
-        order = chooser.plan(view, np.where(np.isnan(view.run_time), known, view.run_time), len(known), 30.0).order
+        order = orderer.plan(view, np.where(np.isnan(view.run_time), known, view.run_time), len(known), 30.0).order
         policy = np.argsort(order)
     return forecast(
         queue.view,

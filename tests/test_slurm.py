@@ -16,8 +16,8 @@ from envs.snapshot import DRAINED, UP
 from envs.stage import set_stage
 from orchestrator import slurm, slurm_json, whatif
 from orchestrator.audit import Audit
-from orchestrator.choosing import find_chooser
 from orchestrator.commands import Answer
+from orchestrator.orderer import find_orderer
 from orchestrator.rounds import compiling_told
 from orchestrator.slurm import Config, Slurm
 from orchestrator.slurm_reading import Reader
@@ -195,14 +195,14 @@ def test_run_times_are_limits_or_what_ended_jobs_tell():
 def test_who_decides_job_by_job_is_asked_until_the_order_is_known():
     state = busy()
     view = snapshot_of(state, state.pending, ["gpu"])
-    chooser = find_chooser("sjf", nodes=True)
-    plan = chooser.plan(view, view.run_time, 100, 60.0)
+    orderer = find_orderer("sjf", nodes=True)
+    plan = orderer.plan(view, view.run_time, 100, 60.0)
     assert plan.order.tolist() == [5, 4, 3, 2, 1, 0]
     assert plan.starts == {5: ("n2",), 3: ("n2",)}  # 3 + 1 GPUs; 2 more do not fit
-    decided = chooser._replace(word="").plan(view, view.run_time, 100, 60.0)
+    decided = orderer._replace(word="").plan(view, view.run_time, 100, 60.0)
     assert sorted(decided.order.tolist()) == list(range(6))
     assert decided.order[:2].tolist() == [5, 3]  # in the order in which they could start
-    short = chooser._replace(word="").plan(view, view.run_time, 1, 60.0)
+    short = orderer._replace(word="").plan(view, view.run_time, 1, 60.0)
     assert short.order.tolist() == [5, 0, 1, 2, 3, 4]
 
 
@@ -316,7 +316,7 @@ def test_nodes_and_jobs_that_were_read_a_moment_apart_make_a_sound_snapshot():
     view = snapshot_of(state._replace(nodes=nodes), state.pending)
     assert view.free.tolist() == [0, 4]
     again = wire.read(wire.write(view))
-    decided = find_chooser("sjf", nodes=True)._replace(word="").plan(again, again.run_time, 100, 60.0)
+    decided = find_orderer("sjf", nodes=True)._replace(word="").plan(again, again.run_time, 100, 60.0)
     assert sorted(decided.order.tolist()) == [0, 1, 2]
 
 

@@ -16,8 +16,8 @@ import pytest
 from berth.errors import SchedulerError
 from envs.observation import POOL_FEATURES, lookahead_layout
 from envs.snapshot import DRAINED
-from orchestrator.choosing import find_chooser
 from orchestrator.commands import run_words
+from orchestrator.orderer import find_orderer
 from orchestrator.slurm import Config, Slurm
 from orchestrator.slurm_private import PrivateSlurm, missing
 from train.checkpoint import load
@@ -142,7 +142,7 @@ def test_a_trained_policy_orders_what_slurm_executes(slurm, tmp_path):
     state = acting.reader.state()
     queued = acting.queued(state)
     view = acting.view(state, queued)
-    wanted = [queued[i].id for i in acting.chooser.plan(view, acting.expected(view), 100, 60.0).order]
+    wanted = [queued[i].id for i in acting.orderer.plan(view, acting.expected(view), 100, 60.0).order]
     assert len(state.ended) >= 6
     assert sorted(wanted) == jobs
     acting.round()
@@ -381,9 +381,9 @@ def test_a_policy_that_fails_leaves_the_queue_to_slurm(slurm, tmp_path):
     useless = read_exported(file)
     for array in useless.weights.values():
         array[:] = np.nan
-    chooser = find_chooser(str(file))
-    chooser.decider.policy = JobPolicy(useless)
-    broken = Slurm(Config(mode="apply", partition=("gpu",), log=str(tmp_path / "l.jsonl")), chooser=chooser, warn=print)
+    orderer = find_orderer(str(file))
+    orderer.decider.policy = JobPolicy(useless)
+    broken = Slurm(Config(mode="apply", partition=("gpu",), log=str(tmp_path / "l.jsonl")), orderer=orderer, warn=print)
     with pytest.raises(SchedulerError, match="NaN"):
         broken.round()
     process = loop(tmp_path, "--policy", f"{tmp_path}/rule.py:raises")

@@ -13,7 +13,7 @@ from orchestrator.ordering import order
 from orchestrator.planning import PATIENCE, Plan, plan
 
 
-class Chooser(NamedTuple):
+class Orderer(NamedTuple):
     """Puts the queued jobs of a Snapshot into an order, and may name nodes for those that would start at once."""
 
     name: str
@@ -49,7 +49,7 @@ class Chooser(NamedTuple):
             raise SchedulerError(f"{self.name} fails: {type(trouble).__name__}: {trouble}") from trouble
 
 
-def find_chooser(word: str, seed: int = 0, nodes: bool = False) -> Chooser:
+def find_orderer(word: str, seed: int = 0, nodes: bool = False) -> Orderer:
     """Who orders, by a name, module:function or FILE.npz of train/export.py; raises ConfigError for others.
 
     `nodes` asks for somebody who names nodes, too; a Python function cannot.
@@ -58,11 +58,11 @@ def find_chooser(word: str, seed: int = 0, nodes: bool = False) -> Chooser:
         policy = find_policy(word)
         if nodes and policy.ask is not None:
             raise ConfigError(f"policy {word}: a function names no nodes; want a policy by name, or FILE.npz")
-        return Chooser(policy.name, word, heuristic(word, "fit") if nodes else None, seed)
+        return Orderer(policy.name, word, heuristic(word, "fit") if nodes else None, seed)
     from train.forward import read_exported
 
     exported = read_exported(Path(word))
     decider = of_exported(exported)
     if not isinstance(decider, JobDecider):
         raise ConfigError(f"policy {word}: chooses {exported.told['kind']}s; want one that chooses jobs")
-    return Chooser(decider.name, "", decider, seed)
+    return Orderer(decider.name, "", decider, seed)
