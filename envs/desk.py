@@ -18,6 +18,7 @@ from envs.sim.cluster import Nodes, Pool
 from envs.sim.history import TOLD_OF
 from envs.sim.laying import QUEUED_ROWS, RUNNING_ROWS, fill_roster, find_rows
 from envs.sim.members import ROSTER
+from envs.sim.nearby import line_up_groups, nobody_near
 from envs.sim.playing import STEP, VIEW
 from envs.sim.setting import ENDED, set_up
 from envs.sim.state import END, PLACE, SIZE
@@ -188,6 +189,8 @@ class Desk(Episode):
             self._roster, self._groups, self._past_places, _NO_GROUPS, _NONE_ENDED, self._history, self._local,
             self._all[:count], 1, 1, False, *(self.arrays[name] for name in SET_UP),
         )  # fmt: skip
+        nearby = view.nearby if view.nearby is not None else nobody_near(self._told[: len(view.job)])
+        self.arrays["nearby"][ran : count - 1] = nearby[self._rows]
         guess = self._running[4, :ran]
         self.arrays["cards"]["guess"][:ran] = np.where(np.isnan(guess), HOUR, guess)
 
@@ -219,7 +222,7 @@ def _stage(options: Options, nodes: Nodes, sizes: np.ndarray) -> Stage:
     world = world._replace(sizes=records(count, SIZE))
     return Stage(
         workload, world, roster, np.empty((count, 0), np.int32), _NO_GROUPS, _NONE_ENDED, 1, nothing, nothing,
-        np.zeros((0, TOLD_OF), np.float32),
+        np.zeros((0, TOLD_OF), np.float32), *line_up_groups(np.empty((count, 0), np.int32)),
     )  # fmt: skip
 
 

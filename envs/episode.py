@@ -18,6 +18,7 @@ from envs.sim.cards import CARD, EPISODE, KEY, KIND, LEVELS, TOLD
 from envs.sim.cluster import Nodes
 from envs.sim.history import TOLD_OF
 from envs.sim.members import members, running_first
+from envs.sim.nearby import NEAR_LEVELS, NEARBY_OF, SEATS, list_nearby, write_nearby
 from envs.sim.outside import register
 from envs.sim.playing import ARRAYS, BASELINE, BEGIN, STEP, STUCK, play_one
 from envs.sim.priorities import GIVEN
@@ -129,7 +130,12 @@ class Episode:
 
     def snapshot(self) -> Snapshot:
         """What a decision may rest on; jobs have the numbers that they have in the episode."""
-        return whole_snapshot(self._world(), self.arrays["cards"]["guess"], self.arrays["history"])
+        a, now = self.arrays, float(self.arrays["sim"]["now"][0])
+        view = whole_snapshot(self._world(), a["cards"]["guess"], a["history"])
+        nearby = a["nearby"][view.job]
+        for row, job in zip(nearby, view.job, strict=True):  # those that the window does not show were not looked at
+            write_nearby(a["jobs"], a["near"], a["past"], a["history"], job, now, row)
+        return view._replace(nearby=nearby)
 
     def check(self, answer: int) -> None:
         """Raise what went wrong while compiled code played."""
@@ -184,10 +190,22 @@ class Episode:
             *(a[name] for name in SET_UP),
         )
         if again:
+            self._note_nearby(stage, float(a["episode"]["begin"][0]))
             row = a["episode"]
             row["counts"] = True
             if options.horizon_factor:
                 row["horizon"] = row["begin"] + options.horizon_factor * (row["baseline_last"] - row["begin"])
+
+    def _note_nearby(self, stage: Stage, now: float) -> None:
+        """Note who stands beside each job in the order of submission."""
+        a, count = self.arrays, len(self._chosen)
+        if len(a["near"]) < count:
+            self._size("near", np.zeros((count + count // 2, SEATS), np.int32))
+            self._size("past", np.zeros((count + count // 2, 2 * NEAR_LEVELS)))
+        list_nearby(
+            stage.roster, stage.groups, stage.line, stage.line_at, self._chosen, self.options.warm_start, now,
+            self._number, a["near"], a["past"],
+        )  # fmt: skip
 
     def _lay_out(self, stage: Stage, shared: dict[str, np.ndarray]) -> None:
         """Make the arrays whose size the cluster and the options give; some are rows of arrays for many episodes."""
@@ -220,7 +238,8 @@ class Episode:
             "values": np.zeros(gpus, np.float32), "slots": np.zeros(options.window, np.int32),
             "rows": np.zeros((options.window, len(JOB_FEATURES)), np.float32),
             "cluster": np.zeros(cluster, np.float32), "mask": np.zeros(actions, np.int8),
-            "prior": np.zeros(options.window, np.float32),
+            "prior": np.zeros(options.window, np.float32), "near": np.zeros((0, SEATS), np.int32),
+            "past": np.zeros((0, 2 * NEAR_LEVELS)),
         }  # fmt: skip
         self._buffers: dict[str, np.ndarray] = {}
         for name, array in (fixed | shared).items():
@@ -234,6 +253,7 @@ class Episode:
         for name in ("pool", "gpus", "fewest"):
             kinds[name][roster["size_class"]] = roster[name]
         self._local = np.full(len(stage.ended_at) - 1, -1, np.int32)
+        self._number = np.full(len(roster), -1, np.int32)
         self._size("kinds", kinds)
         self._size("sizes", world.sizes.copy())
         self._size("queues", world.queues.copy())
@@ -256,6 +276,7 @@ class Episode:
         if len(self.arrays.get("similar", ())) < jobs:
             self._size("similar", np.zeros((jobs + jobs // 2, LEVELS), np.int32))
             self._size("history", np.zeros((jobs + jobs // 2, TOLD_OF), np.float32))
+            self._size("nearby", np.zeros((jobs + jobs // 2, NEARBY_OF), np.float32))
         if len(self.arrays.get("recent", ())) < groups:
             self._size("recent", np.zeros((groups, MEMORY)))
             self._size("told", np.zeros((groups, TOLD), np.float32))

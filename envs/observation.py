@@ -55,6 +55,20 @@ JOB_FEATURES = (
     Feature("all_by_user", "typical run time (geometric mean, log scale) of all ended jobs of its user and size"),
     Feature("all_by_vc", "the same of its virtual cluster and size"),
     Feature("all_by_size", "the same of its size; wider groups stand for empty ones"),
+    Feature("near_by_user", "typical run time, log scale, of those that have ended by now of the 16 jobs of its user "
+                            "and size before it and the 16 after it, the d-th with the weight 1/d; by_user with 1/2"),
+    Feature("near_by_vc", "the same of its virtual cluster and size"),
+    Feature("near_by_size", "the same of its size"),
+    Feature("going_by_user", "how long those of them run that run now: mean of ln(1 + t) / ln(1 + 10⁸ s) with the same "
+                             "weights; 0: none runs"),
+    Feature("going_by_vc", "the same of its virtual cluster and size"),
+    Feature("going_by_size", "the same of its size"),
+    Feature("near_seen_user", "sum of the weights of those that have ended / 8"),
+    Feature("near_seen_vc", "the same of its virtual cluster and size"),
+    Feature("near_seen_size", "the same of its size"),
+    Feature("going_seen_user", "sum of the weights of those that run / 8"),
+    Feature("going_seen_vc", "the same of its virtual cluster and size"),
+    Feature("going_seen_size", "the same of its size"),
     Feature("slot", "(number of its slot + 1) / window"),
 )  # fmt: skip
 """The columns of `jobs`."""

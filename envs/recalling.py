@@ -9,6 +9,7 @@ from envs.knowledge import similar_jobs
 from envs.observation import JOB_NAMES
 from envs.sim.history import TOLD_OF
 from envs.sim.members import ROSTER
+from envs.sim.nearby import line_up_groups, nearby_at, nobody_near
 from envs.sim.scale import LONGEST
 from envs.sim.setting import histories_on_arrival, predict_on_arrival
 from envs.stage import by_end
@@ -48,6 +49,38 @@ def recall(ended: Kin, end: np.ndarray, run_time: np.ndarray, asking: Kin, submi
     groups = by_end(similar, roster)
     asked = roster[known:], similar[known:]
     return Recalled(histories_on_arrival(*asked, *groups), predict_on_arrival(*asked, *groups))
+
+
+def tell_nearby(
+    jobs: Kin,
+    number: np.ndarray,
+    submit: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    history: np.ndarray,
+    now: float,
+) -> np.ndarray:
+    """What jobs submitted next to each of the last ones have told by now: (asking, NEARBY_OF) float32.
+
+    All columns (jobs,) have those that have ended, then those that run (`end` inf), then those that wait (`start` inf
+    as well), which ask; `number` orders jobs of the same second; history (asking, TOLD_OF) is what was told of those
+    that ask when they arrived.
+    """
+    if not len(history):
+        return nobody_near(history)
+    order = np.lexsort((number, submit))
+    roster = records(len(order), ROSTER)
+    roster["submit"], roster["start"], roster["end"] = submit[order], start[order], end[order]
+    over = np.isfinite(roster["end"])
+    roster["run_time"][over] = roster["end"][over] - roster["start"][over]
+    groups = similar_jobs(_trace(jobs, Kin(*(column[:0] for column in jobs))))[order]
+    told = np.zeros((len(order), history.shape[1]), np.float32)
+    told[len(order) - len(history) :] = history
+    asked = np.flatnonzero(order >= len(order) - len(history))
+    found = nearby_at(roster, groups, *line_up_groups(groups), told[order], asked, np.full(len(asked), now))
+    back = np.empty_like(found)
+    back[order[asked] - (len(order) - len(history))] = found
+    return back
 
 
 def predicted(history: np.ndarray) -> np.ndarray:

@@ -34,6 +34,7 @@ class Snapshot(NamedTuple):
     node_pool: np.ndarray  # (nodes,)
     state: np.ndarray | None = None  # (queued,) int8 QUEUED, HOLDING, ...; all wait where it is not told
     history: np.ndarray | None = None  # (queued, TOLD_OF) float32, what ended jobs told of each (envs/sim/history.py)
+    nearby: np.ndarray | None = None  # (queued, NEARBY_OF) float32, what jobs nearby tell by now (envs/sim/nearby.py)
     cores: np.ndarray | None = None  # (queued,) processor cores
     memory: np.ndarray | None = None  # (queued,) MB
     running_guess: np.ndarray | None = None  # (running,) s, how long each should run: as known, or as ended jobs tell

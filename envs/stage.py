@@ -21,6 +21,7 @@ from envs.knowledge import know, similar_jobs
 from envs.options import Options, is_whole
 from envs.sim.cluster import Cluster
 from envs.sim.members import EVERY, ROSTER, list_unended
+from envs.sim.nearby import line_up_groups
 from envs.sim.setting import ENDED, histories_on_arrival, predict_on_arrival
 from envs.sim.simulator import Simulation
 from envs.sim.world import World
@@ -51,6 +52,8 @@ class Stage(NamedTuple):
     unended_at: np.ndarray  # setting.list_unended
     unended: np.ndarray
     history: np.ndarray  # (jobs, features) what ended jobs told of each when it arrived
+    line: np.ndarray  # (levels, jobs) nearby.line_up_groups: the jobs of each group in the order of submission
+    line_at: np.ndarray  # (jobs, levels) where each stands there
     since: int = 0  # the first job of the split: jobs before it may run when an episode begins, but none waits
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Stage":
@@ -101,7 +104,10 @@ def set_stage(workload: Workload, options: Options) -> Stage:
     ended_at, ended = by_end(groups, roster)
     every = max(EVERY, len(jobs) // EVERY)
     history = histories_on_arrival(roster, groups, ended_at, ended)
-    stage = Stage(workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every), history)
+    stage = Stage(
+        workload, world, roster, groups, ended_at, ended, every, *list_unended(roster, every), history,
+        *line_up_groups(groups),
+    )  # fmt: skip
     return stage if told == options.runtime_info else knowing(stage, options.runtime_info, options.workload_seed)
 
 

@@ -1,7 +1,7 @@
 """A Snapshot as JSON: columns of numbers with a version, checked as they come in."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, chain
@@ -28,6 +28,7 @@ from envs.columns import (
 )
 from envs.observation import JOB_NAMES
 from envs.sim.history import TOLD_OF
+from envs.sim.nearby import NEARBY_OF
 from envs.sim.placed import NOT_THE_JOBS, OTHER_POOL, OUT_OF_RANGE, TOO_MANY, fill_places
 from envs.snapshot import UP, Snapshot
 
@@ -47,6 +48,9 @@ NODE_STATES = ("up", "drained", "down")
 
 TOLD_NAMES = tuple(JOB_NAMES[JOB_NAMES.index("by_user") :][:TOLD_OF])
 """The columns of `queued` that ended jobs tell, all of them or none."""
+
+NEAR_NAMES = tuple(JOB_NAMES[JOB_NAMES.index("near_by_user") :][:NEARBY_OF])
+"""The columns of `queued` that jobs nearby tell, all of them or none."""
 
 
 _QUEUED = {
@@ -118,6 +122,8 @@ def write(view: Snapshot) -> str:
         told["queued"]["state"] = [STATES[code] for code in view.state]
     if view.history is not None:
         told["queued"] |= {name: view.history[:, i].tolist() for i, name in enumerate(TOLD_NAMES)}
+    if view.nearby is not None:
+        told["queued"] |= {name: view.nearby[:, i].tolist() for i, name in enumerate(NEAR_NAMES)}
     if view.place_at is not None and view.place_node is not None and view.place_gpus is not None:
         pairs = np.stack((view.place_node, view.place_gpus), axis=1).tolist()
         told["running"]["nodes"] = [
@@ -174,8 +180,12 @@ def _plan(section: str, there: tuple[str, ...]) -> Plan:
         if column not in known:
             refuse(f"{section}.{column}"[:LONGEST_NAME], "a column that is not known", ", ".join(known))
     wanted = {column: what for column, what in _SECTIONS[section].items() if what.needed or column in there}
-    histories = section == "queued" and any(column in there for column in TOLD_NAMES)
-    return make_plan(section, wanted, dict.fromkeys(TOLD_NAMES, _TOLD) if histories else {})
+    return make_plan(section, wanted, dict.fromkeys(_stacked(there) if section == "queued" else (), _TOLD))
+
+
+def _stacked(there: Iterable[str]) -> tuple[str, ...]:
+    """The columns that stand together and belong to a queue that has some of them."""
+    return tuple(name for group in (TOLD_NAMES, NEAR_NAMES) if not set(group).isdisjoint(there) for name in group)
 
 
 def _section(part: Any, name: str, first: str, most: int) -> dict[str, Any]:
@@ -190,8 +200,11 @@ def _section(part: Any, name: str, first: str, most: int) -> dict[str, Any]:
         refuse(name, f"{len(values):,} of them", f"at most {most:,}")
     found: dict[str, Any]
     found, histories = numbers(part, plan, len(values))
-    if histories.shape[1]:
-        found["history"] = histories.astype(np.float32, order="C")
+    stacked = _stacked(part) if histories.shape[1] else ()
+    for field, group in (("history", TOLD_NAMES), ("nearby", NEAR_NAMES)):
+        if group[0] in stacked:
+            at = stacked.index(group[0])
+            found[field] = histories[:, at : at + len(group)].astype(np.float32, order="C")
     return found | _worded(part, name, len(values))
 
 
@@ -272,7 +285,7 @@ def _places(values: Any, columns: dict[str, Any]) -> dict[str, Any]:
     return {"place_at": place_at, "place_node": place_node, "place_gpus": place_gpus}
 
 
-_MORE = {"queued": ("job", "state", *TOLD_NAMES), "running": ("job", "nodes"), "nodes": ("name", "state")}
+_MORE = {"queued": ("job", "state", *TOLD_NAMES, *NEAR_NAMES), "running": ("job", "nodes"), "nodes": ("name", "state")}
 """The columns of each section that are no numbers, or stand together."""
 
 _FIRST = {"queued": ("job", MOST_JOBS), "running": ("job", MOST_JOBS), "nodes": ("capacity", MOST_NODES)}

@@ -138,6 +138,7 @@ class Episode:
             float(fits),
             (job.pool + 0.5) / len(sim.pool_nodes),
             *self.told[job.number],
+            *self.nearby(job),
             (slot + 1) / self.window,
         ]
 
@@ -174,6 +175,31 @@ class Episode:
             change = grown
         return change.get(gpus, INFINITY)
 
+    def nearby(self, job: Job) -> list[float]:
+        """What the jobs submitted next to one have told by now: of its user, its VC and its size."""
+        everybody = sorted(self.sim.jobs, key=lambda other: other.number)
+        alike = [
+            [other for other in everybody if job.user and other.user == job.user and other.gpus == job.gpus],
+            [other for other in everybody if job.vc and other.vc == job.vc and other.gpus == job.gpus],
+            [other for other in everybody if other.gpus == job.gpus],
+        ]
+        near, going, near_seen, going_seen = [], [], [], []
+        for level, group in enumerate(alike):
+            ended, run = [(0.5, self.told[job.number][level])], []  # weights and values on a log scale
+            for place, other in enumerate(group):
+                away = abs(place - group.index(job))
+                if not 1 <= away <= 16 or not 0 <= other.start < self.sim.now:
+                    continue
+                if other.end <= self.sim.now:
+                    ended.append((1 / away, math.log(1 + other.run_time) / math.log(1 + LONGEST)))
+                else:
+                    run.append((1 / away, math.log(1 + self.sim.now - other.start) / math.log(1 + LONGEST)))
+            near.append(min(_weighted(ended), 1.0))
+            going.append(min(_weighted(run), 1.0) if run else 0.0)
+            near_seen.append((sum(weight for weight, _ in ended) - 0.5) / 8)
+            going_seen.append(sum(weight for weight, _ in run) / 8)
+        return [*near, *going, *near_seen, *going_seen]
+
     def history(self, job: Job) -> list[float]:
         """What ended jobs tell: of its user, its VC and its size; then of those most like it."""
         ended = self.sim.ended
@@ -200,6 +226,11 @@ class Episode:
         seen = len(known[most_like]) / 10
         told = [*typical, *last, scaled(sum(times) / len(times)), min(spread / 8, 1.0), seen, (3 - most_like) / 3]
         return [*told, *ever]
+
+
+def _weighted(values: list[tuple[float, float]]) -> float:
+    """The mean of values with weights."""
+    return sum(weight * value for weight, value in values) / sum(weight for weight, _ in values)
 
 
 def _geometric(times: list[float]) -> float:

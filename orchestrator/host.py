@@ -6,6 +6,7 @@ from berth.compiled import records
 from envs.knowledge import similar_jobs
 from envs.sim.history import TOLD_OF
 from envs.sim.members import ROSTER
+from envs.sim.nearby import line_up_groups, nearby_at
 from envs.sim.setting import histories_on_arrival
 from envs.snapshot import HOLDING, QUEUED, Snapshot
 from envs.stage import by_end
@@ -30,6 +31,7 @@ class Host:
         self.holding = np.zeros(jobs, bool)
         self._groups = similar_jobs(trace) if tells_histories else None
         self._history = np.zeros((jobs, TOLD_OF), np.float32)
+        self._line = None if self._groups is None else line_up_groups(self._groups)
 
     @property
     def unfinished(self) -> int:
@@ -78,9 +80,20 @@ class Host:
             running_end=self.start[running] + self.run_time[running],
             free=np.array([self.free], np.int32), capacity=np.array([self.cores], np.int32), node_pool=one,
             state=np.where(self.holding[queued], HOLDING, QUEUED).astype(np.int8),
-            history=None if self._groups is None else self._history[queued], running_guess=self.run_time[running],
+            history=None if self._groups is None else self._history[queued],
+            nearby=self._nearby(queued, now), running_guess=self.run_time[running],
             place_at=np.arange(len(running) + 1), place_node=few, place_gpus=self.gpus[running],
         )  # fmt: skip
+
+    def _nearby(self, queued: np.ndarray, now: float) -> np.ndarray | None:
+        """What jobs submitted next to those that wait have told by now (queued, NEARBY_OF)."""
+        if self._groups is None or self._line is None:
+            return None
+        every = records(len(self.state), ROSTER)
+        over = self.state == OVER
+        every["start"] = np.where(over | (self.state == RUNS), self.start, np.inf)
+        every["end"], every["run_time"] = np.where(over, self.end, np.inf), np.where(over, self.end - self.start, 0.0)
+        return nearby_at(every, self._groups, *self._line, self._history, queued, np.full(len(queued), now))
 
     def _told(self, groups: np.ndarray, jobs: np.ndarray) -> np.ndarray:
         """What ended jobs tell of some that arrive (jobs, TOLD_OF)."""

@@ -73,6 +73,7 @@ class _Later:
             running_pool=np.array([pool for _, _, _, pool, _ in self.running], whole), running_end=end,
             free=self.free.copy(), state=np.where(held, HOLDING, QUEUED).astype(np.int8),
             history=None if view.history is None else view.history[rows],
+            nearby=None if view.nearby is None else view.nearby[rows],
             cores=None if view.cores is None else view.cores[rows],
             memory=None if view.memory is None else view.memory[rows], running_guess=end - start,
             place_at=np.concatenate(([0], np.cumsum(counts, dtype=whole))),

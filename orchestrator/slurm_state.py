@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.errors import SchedulerError
-from envs.recalling import Kin, Recalled, recall
+from envs.recalling import Kin, Recalled, recall, tell_nearby
 from envs.snapshot import UP, Snapshot
 
 NOT_READY = frozenset({
@@ -141,6 +141,7 @@ def snapshot_of(
         capacity=_whole(node.gpus for node, _ in nodes),
         node_pool=_whole(pool for _, pool in nodes),
         history=told.history,
+        nearby=_nearby(state, running, queued, told.history),
         cores=_column(job.cores for job in queued),
         memory=_column(job.memory for job in queued),
         running_guess=guess,
@@ -178,6 +179,16 @@ def _recalled(state: State, jobs: Sequence[Job]) -> Recalled:
     ended = [job for job in state.ended if job.end > job.start]
     run_time = _column(job.end - job.start for job in ended)
     return recall(_kin(ended), _column(job.end for job in ended), run_time, _kin(jobs), _column(j.submit for j in jobs))
+
+
+def _nearby(state: State, running: Sequence[Job], queued: Sequence[Job], history: np.ndarray) -> np.ndarray:
+    """What jobs submitted next to those that wait have told by now."""
+    ended = [job for job in state.ended if job.end > job.start]
+    jobs = [*ended, *running, *queued]
+    start = [*(job.start for job in (*ended, *running)), *(math.inf for _ in queued)]
+    end = [*(job.end for job in ended), *(math.inf for _ in (*running, *queued))]
+    number, submit = _whole(job.id for job in jobs), _column(job.submit for job in jobs)
+    return tell_nearby(_kin(jobs), number, submit, _column(start), _column(end), history, state.now)
 
 
 def _kin(jobs: Sequence[Job]) -> Kin:

@@ -42,14 +42,14 @@ def imitate_actions(config: Config, learner: "Learner", screen: "Screen") -> Non
 
 
 def learn_keys(config: Config, env: "SchedulingVectorEnv", learner: "Learner", screen: "Screen") -> None:
-    """Learn what a teacher's keys are, job by job, from what is known when a job arrives.
+    """Learn what a teacher's keys are, job by job, from what is known of it while it waits.
 
     Nobody plays meanwhile: where a teacher who knows run times decides, whoever still waits is long, and waiting would
     be learned as the sign of it.
     """
     c, source = config, env.source
     low, high = split_borders(source.stage.roster["submit"], c.train_share, c.validation_share)["train"]
-    rows, keys, prior = (pack(column) for column in lessons(source.stage, low, high, env.options, c.clone))
+    rows, keys, prior = (pack(column) for column in lessons(source.stage, low, high, env.options, c.clone)[:3])
     groups = max(1, c.minibatch // c.window)
     rng, steps = stream(c.seed, "jobs to learn keys from"), c.clone_epochs * -(-len(keys) // (groups * c.window))
     screen.collecting(-1, c.clone_epochs)
@@ -66,4 +66,4 @@ def learn_keys(config: Config, env: "SchedulingVectorEnv", learner: "Learner", s
         its = prior[part].reshape(groups, c.window) if len(prior) else np.zeros((groups, 0), np.uint16)
         losses.append(learner.learn_keys(seen, told, its, rate))
     late = float(np.mean(losses[-max(1, steps // c.clone_epochs) :]))
-    tell(f"learned the keys of {c.clone}: {len(keys):,} jobs, mean squared error of their logarithms {late:.3f}")
+    tell(f"learned the keys of {c.clone}: {len(keys):,} lessons, mean squared error of their logarithms {late:.3f}")

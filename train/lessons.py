@@ -1,4 +1,4 @@
-"""What a teacher's keys are learned from: the jobs of a split, each as it was known when it arrived."""
+"""What a teacher's keys are learned from: the jobs of a split, each as it was known while it waited."""
 
 import dataclasses
 from typing import NamedTuple
@@ -6,40 +6,62 @@ from typing import NamedTuple
 import numpy as np
 
 from berth.errors import ConfigError
+from berth.streams import stream
 from envs.observation import JOB_NAMES as NAMES
 from envs.options import Options
 from envs.sim.history import TOLD_OF
+from envs.sim.nearby import NEARBY_OF, nearby_at
 from envs.sim.observing import GREATEST
 from envs.sim.priorities import formula, has_ratios
 from envs.sim.scale import LONGEST, MANY_GPUS
 from envs.stage import Stage
 
+MOMENTS = 3
+"""Of how many moments there are lessons of a job that has to wait: its arrival, and others while it waits."""
+
 
 class Lessons(NamedTuple):
     """Jobs to learn keys from, all numbers in [0, 1]."""
 
-    rows: np.ndarray  # (jobs, features)
-    keys: np.ndarray  # (jobs,) the teacher's
-    prior: np.ndarray  # (jobs,) those of the policy that is corrected; (0,) where there is none
+    rows: np.ndarray  # (lessons, features)
+    keys: np.ndarray  # (lessons,) the teacher's
+    prior: np.ndarray  # (lessons,) those of the policy that is corrected; (0,) where there is none
+    job: np.ndarray  # (lessons,) of whom each is, a number of the trace
+    moment: np.ndarray  # (lessons,) s, when that was known
 
 
 def lessons(stage: Stage, low: int, high: int, options: Options, teacher: str) -> Lessons:
     """What is known of jobs low..high - 1 of a trace, with the keys of a teacher and those of the prior policy.
 
-    Features that tell of a moment, not of the job, are 0. Raises ConfigError for a teacher, or a prior policy, whose
-    keys have no logarithms that mean anything.
+    First all jobs as of their arrivals, then those that waited as of moments at random until they started, or until the
+    last of these jobs arrived: what came later is not known. Features that tell of the cluster at a moment, not of the
+    job, are 0. Raises ConfigError for a teacher, or a prior policy, whose keys have no logarithms that mean anything.
     """
-    roster = stage.roster[low:high]
-    rows = np.zeros((high - low, len(NAMES)), np.float32)
+    job, moment = _moments(stage.roster, low, high)
+    roster = stage.roster[job]
+    rows = np.zeros((len(job), len(NAMES)), np.float32)
     rows[:, NAMES.index("gpus")] = np.minimum(np.log1p(roster["gpus"]) / np.log1p(MANY_GPUS), 1.0)
     rows[:, NAMES.index("share")] = roster["gpus"] / _pool_gpus(stage, roster)
     rows[:, NAMES.index("run_time")] = np.minimum(np.log1p(np.nan_to_num(roster["estimate"])) / np.log1p(LONGEST), 1.0)
     rows[:, NAMES.index("pool")] = (roster["pool"] + 0.5) / len(stage.workload.nodes.pool_gpus)
     first = NAMES.index("by_user")
-    rows[:, first : first + TOLD_OF] = stage.history[low:high]
+    rows[:, first : first + TOLD_OF] = stage.history[job]
+    rows[:, first + TOLD_OF : first + TOLD_OF + NEARBY_OF] = nearby_at(
+        stage.roster, stage.groups, stage.line, stage.line_at, stage.history, job, moment
+    )
     keys = _keys(stage, roster, dataclasses.replace(options, prior=teacher))
     prior = _keys(stage, roster, options) if options.prior else np.zeros(0, np.float32)
-    return Lessons(rows, keys, prior)
+    return Lessons(rows, keys, prior, job, moment)
+
+
+def _moments(roster: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of which jobs there are lessons, and as of when (lessons,)."""
+    every, last = np.arange(low, high), roster["submit"][high - 1]
+    submit, until = roster["submit"][low:high], np.minimum(roster["start"][low:high], last)
+    waited = np.tile(every[until > submit], MOMENTS - 1)
+    share = stream(0, "moments of lessons").random(len(waited))
+    moment = submit[waited - low] + share * (until - submit)[waited - low]
+    return np.concatenate((every, waited)), np.concatenate((submit, moment))
 
 
 def _pool_gpus(stage: Stage, roster: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ CARD = np.dtype([
     ("share", "f4"),
     ("run_time", "f4"),
     ("pool", "f4"),
-    ("unused", "f8"),
+    ("looked", "f8"),  # s, of which moment is what jobs nearby tell; -1 before
 ])  # fmt: skip
 """What is known of each job: as large as a line of the processor's cache, as each decision reads those of a window."""
 

@@ -6,13 +6,14 @@ from berth.compiled import inlined, njit
 from envs.sim.choosing import next_event
 from envs.sim.history import TOLD_OF
 from envs.sim.line import goes_first
+from envs.sim.nearby import NEARBY_OF, write_nearby
 from envs.sim.priorities import has_ratios, key, ranking
 from envs.sim.scale import scaled
 
 BASELINE_ORDER, ARRIVAL_ORDER, MIX = range(3)
 """Which jobs the window shows; envs/observation.py gives the orders names."""
 
-JOB_FEATURES = 24
+JOB_FEATURES = 36
 """How many numbers the observation has for each job."""
 
 GREATEST = 45.0
@@ -205,15 +206,22 @@ def write_prior(
 @inlined
 def write_rows(
     sim: np.ndarray,
+    jobs: np.ndarray,
     episode: np.ndarray,
     cards: np.ndarray,
     kinds: np.ndarray,
     looks: np.ndarray,
     history: np.ndarray,
+    nearby: np.ndarray,
+    near: np.ndarray,
+    past: np.ndarray,
     slots: np.ndarray,
     rows: np.ndarray,
 ) -> None:
-    """Write the features of the jobs in the window; empty slots are zeros."""
+    """Write the features of the jobs in the window; empty slots are zeros.
+
+    What jobs nearby tell is told from outside where nobody is noted beside a job (`near` has no rows).
+    """
     now, shown, per_slot = sim[0].now, episode[0].shown, np.float32(1.0 / episode[0].window)
     waits, soon, ahead = np.empty(shown, np.float32), np.empty(shown, np.float32), np.empty(shown, np.float32)
     for slot in range(shown):
@@ -240,5 +248,9 @@ def write_rows(
         rows[slot, 9] = card.pool
         rows[slot, JOB_FEATURES - 1] = np.float32(slot + 1) * per_slot
         rows[slot, 10 : 10 + TOLD_OF] = history[job]
+        if len(near) > 0 and card.looked != now:  # who starts now counts from the next event on
+            write_nearby(jobs, near, past, history, job, now, nearby[job])
+            card.looked = now
+        rows[slot, 10 + TOLD_OF : 10 + TOLD_OF + NEARBY_OF] = nearby[job]
     rows[shown : episode[0].written] = 0.0
     episode[0].written = shown

@@ -36,7 +36,7 @@ ARRAYS = (
     "sim", "jobs", "links", "queues", "pools", "sizes", "capacity", "free", "nodes", "ends", "places", "bits",
     "by_rank", "least", "lengths", "similar", "recent", "trial", "mix", "tally", "episode", "cards", "keys",
     "kinds", "line", "line_kinds", "arrived", "base", "by_end", "looks", "told", "spare", "seen", "counts", "later",
-    "values", "slots", "rows", "cluster", "mask", "prior", "history",
+    "values", "slots", "rows", "cluster", "mask", "prior", "history", "nearby", "near", "past",
 )  # fmt: skip
 """The arrays of an episode in the order in which `play` takes them."""
 
@@ -87,6 +87,9 @@ def play(
     mask: np.ndarray,
     prior: np.ndarray,
     history: np.ndarray,
+    nearby: np.ndarray,
+    near: np.ndarray,
+    past: np.ndarray,
 ) -> int:
     """Play on until a decision is wanted, or the episode is over; `action` is a slot that can be chosen."""
     episode[0].reward = 0.0
@@ -139,7 +142,7 @@ def play(
         counts, later, values, cluster,
     )  # fmt: skip
     fill_window(queues, episode, cards, keys, kinds, looks, line, line_kinds, arrived, slots)
-    write_rows(sim, episode, cards, kinds, looks, history, slots, rows)
+    write_rows(sim, jobs, episode, cards, kinds, looks, history, nearby, near, past, slots, rows)
     write_mask(sim, jobs, ends, episode, cards, kinds, slots, mask)
     if episode[0].prior >= 0:
         write_prior(sim, jobs, links, pools, episode, mask, slots, prior)
@@ -235,6 +238,9 @@ def _played(what: int, action: int, table_at: Any) -> int:
         _column(table, 39, np.int8),
         _column(table, 40, np.float32),
         _table(table, 41, np.float32),
+        _table(table, 42, np.float32),
+        _table(table, 43, np.int32),
+        _table(table, 44, np.float64),
     )
 
 

@@ -180,6 +180,7 @@ def _write_job(
     cards[i].in_pool = old.pool
     cards[i].kind = old.size_class
     cards[i].shown = 0
+    cards[i].looked = -1.0
     cards[i].gpus = min(float(np.log1p(old.gpus) / np.log1p(MANY_GPUS)), 1.0)
     cards[i].share = old.gpus / pools[old.pool].gpus
     cards[i].pool = (old.pool + 0.5) / len(pools)
