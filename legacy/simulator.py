@@ -243,7 +243,8 @@ class Simulator:
 
     def expected_end(self, job: Job) -> float:
         """When a running job should end; one that is late is expected to end in a second."""
-        return max(job.start + job.estimate, self.now + 1)
+        end = job.start + job.estimate
+        return end if end > self.now else self.now + 1
 
     def backfill(self, first: Job, others: list[Job]) -> None:
         """EASY: start others that fit and do not delay the first."""
