@@ -221,8 +221,10 @@ class Episode:
         episode["gpus"], episode["score"] = gpus, SCORES[find_score(options.score_type)].code
         episode["window"], episode["order"] = options.window, WINDOW_ORDERS[options.window_order]
         episode["lookahead"], episode["max_steps"] = LOOKAHEAD_MODES[options.lookahead_mode], options.max_steps
-        episode["fit"], episode["again"] = options.action_mode == "fit", options.action_mode == "easy"
-        episode["backfill"] = options.backfil or options.action_mode == "easy"
+        episode["fit"], episode["again"] = options.action_mode == "fit", options.asks_again
+        episode["backfill"] = options.backfil or options.asks_again
+        episode["reserves"] = options.action_mode == "conservative"
+        episode["keeps"] = not (policy.changes or (sim["predict"][0] and policy.needs_run_time))
         episode["prior"] = options.prior_policy.code if options.prior else -1
         episode["prior_knows"] = options.prior_knows
         episode["changes"], episode["dense"] = policy.changes, options.reward == "dense"

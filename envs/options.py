@@ -20,7 +20,7 @@ from envs.sim.simulator import check_options
 from traces.parametric import ARRIVALS, PRESETS
 
 SPLITS = ("train", "validation", "test", "all")
-ACTION_MODES = ("reserve", "fit", "easy")
+ACTION_MODES = ("reserve", "fit", "easy", "conservative")
 INVALID_ACTIONS = ("replace", "raise")
 
 MOST_SLOTS, MOST_FRESH, MOST = 100_000, 100_000, 10**12
@@ -62,7 +62,8 @@ class Options:
     action_mode: str = option(
         "reserve",
         "reserve: a chosen job holds its pool until it fits; fit: only jobs that fit, or wait; easy: jobs slip past a "
-        "chosen one that does not fit, by the EASY rule, until the next event asks again",
+        "chosen one that does not fit, by the EASY rule, until the next event asks again; conservative: so, but all "
+        "others have reservations behind it",
         choices=ACTION_MODES,
     )
     backfil: bool = option(False, "with reserve: jobs slip past one that holds its pool, by the EASY rule")
@@ -104,8 +105,8 @@ class Options:
                 "that leave something for the test"
             )
         if self.action_mode != "reserve" and self.backfil:
-            why = {"fit": "where every job that fits can be chosen", "easy": "where jobs slip past anyway"}
-            raise ConfigError(f"backfil does nothing with action_mode {self.action_mode}, {why[self.action_mode]}")
+            why = "where jobs slip past anyway" if self.asks_again else "where every job that fits can be chosen"
+            raise ConfigError(f"backfil does nothing with action_mode {self.action_mode}, {why}")
         if self.is_fresh:
             if self.seq_len > MOST_FRESH:
                 raise ConfigError(f"seq_len {self.seq_len:,}: want at most {MOST_FRESH:,} fresh jobs in an episode")
@@ -146,6 +147,11 @@ class Options:
     def prior_knows(self) -> bool:
         """Whether that policy knows run times, whatever the agent does."""
         return str(self.prior).endswith("@oracle")
+
+    @property
+    def asks_again(self) -> bool:
+        """Whether a job that holds its pool does so until the pool's next event, and others slip past it by a rule."""
+        return self.action_mode in ("easy", "conservative")
 
     @property
     def discipline(self) -> str:

@@ -98,7 +98,7 @@ def set_stage(workload: Workload, options: Options) -> Stage:
         roster["given"] = options.policy.draw(len(jobs), options.workload_seed)
     if options.warm_rule:
         roster["held"] = -1.0
-    elif discipline == "easy":  # no pool is asked again before something happens to it
+    elif options.asks_again:  # no pool is asked again before something happens to it
         roster["held"] = roster["submit"]
     groups = similar_jobs(workload.trace)
     ended_at, ended = by_end(groups, roster)

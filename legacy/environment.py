@@ -18,6 +18,7 @@ class Episode:
     def __init__(self, simulator: Simulator, mode: str, backfill: bool, window: int, order: str = "baseline") -> None:
         self.sim, self.mode, self.window, self.order = simulator, mode, window, order
         self.fit, self.backfill = mode == "fit", backfill or mode == "easy"
+        self.asks_again = mode in ("easy", "conservative")
         self.coming = sorted(simulator.jobs, key=lambda job: (job.submit, job.number))
         self.touched: set[int] = set()
         self.told: dict[int, list[float]] = {}  # what ended jobs told of a job when it arrived
@@ -66,6 +67,9 @@ class Episode:
 
     def take(self, job: Job) -> None:
         """Start a job, or let it hold its pool while others may slip past."""
+        if self.mode == "conservative":
+            self.take_by_plan(job)
+            return
         if self.sim.start_if(job, self.sim.place(job, self.sim.free)):
             self.sim.held.pop(job.pool, None)
             return
@@ -74,11 +78,29 @@ class Episode:
         if self.backfill:
             self.sim.backfill(job, [other for other in self.line() if other.pool == job.pool and other is not job])
 
+    def take_by_plan(self, job: Job) -> None:
+        """Start a job whose reservation, the first of its pool, is for now; else let it hold, and reserve behind it.
+
+        Reservations stay while the baseline's first job is chosen. Whoever else is chosen, all are made anew.
+        """
+        sim = self.sim
+        line = sim.in_order(job.pool)
+        kept = sim.still_reserved(job.pool, line) if job is line[0] else []
+        start, nodes = kept[0][1:] if kept else sim.earliest(job, [])
+        if start == sim.now:
+            sim.start_if(job, nodes)
+        else:
+            sim.held[job.pool] = job
+            self.touched.discard(job.pool)
+            sim.renew_plan(job.pool, [job, *(other for other in line if other is not job)], kept)
+        if job is not line[0] or (start == sim.now and not kept):
+            sim.plan.pop(job.pool, None)
+
     def to_decision(self) -> None:
         """Let things happen until a job can be chosen."""
         while not self.over:
             for pool, job in sorted(self.sim.held.items()):
-                if pool in self.touched and self.mode == "easy":
+                if pool in self.touched and self.asks_again:
                     del self.sim.held[pool]
                 elif pool in self.touched:
                     self.take(job)

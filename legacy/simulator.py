@@ -243,7 +243,8 @@ class Simulator:
 
     def expected_end(self, job: Job) -> float:
         """When a running job should end; one that is late is expected to end in a second."""
-        return max(job.start + job.estimate, self.now + 1)
+        end = job.start + job.estimate
+        return end if end > self.now else self.now + 1
 
     def backfill(self, first: Job, others: list[Job]) -> None:
         """EASY: start others that fit and do not delay the first."""
@@ -272,6 +273,10 @@ class Simulator:
     def follow_plan(self, pool: int) -> None:
         """Conservative: renew the reservations that may have changed, then start what is due."""
         line = self.in_order(pool)
+        self.renew_plan(pool, line, self.still_reserved(pool, line))
+
+    def still_reserved(self, pool: int, line: list[Job]) -> list[tuple[Job, float, Placement]]:
+        """The reservations of the first jobs of a line that stay."""
         late = any(job.pool == pool and job.start + job.estimate <= self.now for job in self.running)
         fixed = self.policy not in CHANGE_WITH_TIME and not (self.predict and self.policy in NEED_RUN_TIME)
         kept: list[tuple[Job, float, Placement]] = []
@@ -279,6 +284,10 @@ class Simulator:
             old = [entry for entry in self.plan.get(pool, []) if entry[0] in line]
             while len(kept) < len(old) and old[len(kept)][0] is line[len(kept)]:
                 kept.append(old[len(kept)])
+        return kept
+
+    def renew_plan(self, pool: int, line: list[Job], kept: list[tuple[Job, float, Placement]]) -> None:
+        """Reserve for all of a line but those that keep their reservation, then start what is due."""
         self.surprised.discard(pool)
         plan = list(kept)
         for job in line[len(kept) :]:

@@ -141,7 +141,7 @@ class JobDecider:
 def heuristic(word: str, action_mode: str, allocation: str = "") -> JobDecider:
     """A policy of the registry under an action mode; raises ConfigError for one that is not known."""
     policy = find_policy(word)
-    needs = policy.needs_run_time or action_mode == "easy"
+    needs = policy.needs_run_time or action_mode in ("easy", "conservative")
     options = Options(
         sched_algo=policy.name if policy.ask is None else word, action_mode=action_mode, window=1,
         runtime_info="oracle" if needs else "hidden", lookahead_mode="off", allocation=allocation,

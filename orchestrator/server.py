@@ -45,7 +45,9 @@ class Config:
 
     model: str = option("", "an exported policy (train/export.py)", metavar="FILE")
     policy: str = option("", "a heuristic instead of a model, as in sjf")
-    action_mode: str = option("fit", "of a heuristic: fit, easy or reserve", choices=("reserve", "fit", "easy"))
+    action_mode: str = option(
+        "fit", "of a heuristic: fit, easy, conservative or reserve", choices=("reserve", "fit", "easy", "conservative")
+    )
     allocation: str = option("", "how a heuristic's jobs are placed; default: lex")
     socket: str = option("", "answer on a Unix socket, which only this user may open", metavar="PATH")
     port: int | None = option(None, "answer HTTP on this port of the loopback interface; 0: any that is free")

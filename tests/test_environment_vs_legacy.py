@@ -17,7 +17,7 @@ from legacy.environment import Episode
 from legacy.simulator import Job, Simulator
 from tests.test_kernel_vs_legacy import cases
 
-MODES = [("reserve", False), ("reserve", True), ("fit", False), ("easy", False)]
+MODES = [("reserve", False), ("reserve", True), ("fit", False), ("easy", False), ("conservative", False)]
 
 
 def make_env(case, **options):

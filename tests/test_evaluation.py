@@ -238,7 +238,7 @@ def test_fractions_of_seconds_and_strange_names(tmp_path):
 def test_a_model_that_copies_the_baseline_scores_the_same(tmp_path):
     """A residual policy that has not learned is the heuristic it begins with, under every rule of the evaluation."""
     run = tmp_path / "copy_s0"
-    for mode, discipline in (("fit", "fit"), ("reserve", "reserve")):
+    for mode, discipline in (("fit", "fit"), ("reserve", "reserve"), ("conservative", "conservative")):
         train(run, epochs=1, lr=0.0, residual="saf", sched_algo="saf", action_mode=mode, window=64)
         told = judge(tmp_path, rlmodel=(str(run),), sched_algo=(f"saf@{discipline}",), seq_len=60)
         mine, its = (told["by_window"][name] for name in ("copy_s0", f"saf {discipline}"))

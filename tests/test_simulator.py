@@ -67,6 +67,13 @@ def test_easy_does_not_delay_the_reservation():
     assert starts([[4]], [0, 1, 2], [10, 10, 100], [3, 4, 1], discipline="easy") == [0, 10, 20]
 
 
+@pytest.mark.parametrize("discipline", ["strict", "easy", "conservative"])
+def test_a_job_that_ends_within_a_second_is_expected_then(discipline):
+    assert starts([[4]], [0, 10, 10.2], [10.5, 5, 0.25], [3, 4, 1], discipline=discipline) == {
+        "strict": [0, 10.5, 15.5], "easy": [0, 10.5, 10.2], "conservative": [0, 10.5, 10.2],
+    }[discipline]  # fmt: skip
+
+
 def test_easy_may_end_exactly_at_the_shadow_time():
     assert starts([[4]], [0, 1, 2], [10, 10, 8], [3, 4, 1], discipline="easy") == [0, 10, 2]
     assert starts([[4]], [0, 1, 2], [10, 10, 9], [3, 4, 1], discipline="easy") == [0, 10, 20]

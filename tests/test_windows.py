@@ -132,7 +132,7 @@ def test_a_python_function_plays_windows_too():
 
 
 @given(
-    tiny_workloads(), st.sampled_from(UNCHANGING), st.sampled_from(["fit", "easy"]),
+    tiny_workloads(), st.sampled_from(UNCHANGING), st.sampled_from(["fit", "easy", "conservative"]),
     st.sampled_from(["bounded_slowdown", "wait", "utilization"]), st.data(),
 )  # fmt: skip
 @settings(max_examples=150)

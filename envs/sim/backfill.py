@@ -10,7 +10,8 @@ from envs.sim.rankset import next_at_most, next_from
 @njit
 def expected_end(sim: np.ndarray, jobs: np.ndarray, job: int) -> float:
     """When a running job should end: its start plus its estimate, or in a second if that has passed."""
-    return max(jobs[job].start + jobs[job].estimate, sim[0].now + 1.0)
+    end = jobs[job].start + jobs[job].estimate
+    return end if end > sim[0].now else sim[0].now + 1.0
 
 
 @njit

@@ -34,6 +34,8 @@ EPISODE = np.dtype([
     ("fit", "?"),  # only jobs that fit can be chosen, or none of them
     ("backfill", "?"),  # jobs slip past one that holds its pool
     ("again", "?"),  # a job that holds its pool is let go at the pool's next event
+    ("reserves", "?"),  # every waiting job behind one that holds its pool has a reservation
+    ("keeps", "?"),  # reservations stay until something ahead of them changes
     ("prior_knows", "?"),  # the policy `prior` knows run times
     ("changes", "?"),  # the baseline's order changes with time
     ("tiered", "?"),  # the placer minds the tiers

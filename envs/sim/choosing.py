@@ -4,9 +4,10 @@ import numpy as np
 
 from berth.compiled import inlined, njit
 from envs.sim.backfill import backfill
+from envs.sim.conservative import count_reserved, renew
 from envs.sim.history import write_history
 from envs.sim.kernel import advance
-from envs.sim.line import join_line, leave_line, sort_lines
+from envs.sim.line import join_line, leave_line, put_first, sort_lines
 from envs.sim.moves import begin, try_place
 from envs.sim.reckoning import reckon
 from envs.sim.room import fits_now, look_at_nodes, mark_what_fits
@@ -245,22 +246,45 @@ def take(
     by_end: np.ndarray,
     job: int,
 ) -> None:
-    """Start a chosen job; one that does not fit holds its pool, and others may slip past it by the EASY rule."""
+    """Start a chosen job; one that does not fit holds its pool, and others may slip past it.
+
+    They do by the EASY rule, or by reservations behind its own. Reservations stay while the baseline's first job is
+    chosen; any other choice has all of them made anew, now and at the next event.
+    """
     queue = jobs[job].queue
-    if try_place(sim, jobs, pools, capacity, free, places, mix, tally, job):
+    front, kept = line[looks[queue].line_at], 0
+    if episode[0].keeps and episode[0].reserves and job == front:
+        standing = line[looks[queue].line_at : looks[queue].line_at + looks[queue].standing]
+        kept = count_reserved(sim, jobs, links, queues, ends, standing, queue)
+    if kept > 0:
+        starts = links[job].planned == sim[0].now
+    else:
+        starts = try_place(sim, jobs, pools, capacity, free, places, mix, tally, job)
+    if starts:
         begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, job)
         queues[queue].held = -1
         queues[queue].shadow_of = -1
+        if kept == 0:
+            queues[queue].replan = 0
         _note_start(sim, jobs, episode, cards, keys, kinds, looks, line, line_kinds, arrived, base, by_end, job)
         return
     queues[queue].held = job
     queues[queue].touched = False
-    if episode[0].backfill and queues[queue].waiting > 1:
-        backfill(
-            sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least, lengths,
-            trial, mix, tally, queue, job,
-        )  # fmt: skip
+    if episode[0].reserves or (episode[0].backfill and queues[queue].waiting > 1):
         look = looks[queue]
+        if episode[0].reserves:
+            behind = put_first(line[look.line_at : look.line_at + look.standing], job)
+            renew(
+                sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, trial, mix,
+                tally, behind, kept, queue,
+            )  # fmt: skip
+            if job != front:
+                queues[queue].replan = 0
+        else:
+            backfill(
+                sim, jobs, links, queues, pools, sizes, capacity, free, nodes, ends, places, bits, by_rank, least,
+                lengths, trial, mix, tally, queue, job,
+            )  # fmt: skip
         at = look.line_at
         while at < look.line_at + look.standing:
             first = look.line_at

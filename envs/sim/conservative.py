@@ -41,6 +41,35 @@ def follow_plan(
     while kept == 0 and len(line) > 0 and try_place(sim, jobs, pools, capacity, free, places, mix, tally, line[0]):
         begin(sim, jobs, links, queues, capacity, free, nodes, ends, places, bits, least, lengths, line[0])
         line = line[1:]  # with no reservation before it, what is idle now stays idle
+    renew(
+        sim, jobs, links, queues, pools, capacity, free, nodes, ends, places, bits, least, lengths, trial, mix, tally,
+        line, kept, pool,
+    )  # fmt: skip
+
+
+@njit
+def renew(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    pools: np.ndarray,
+    capacity: np.ndarray,
+    free: np.ndarray,
+    nodes: np.ndarray,
+    ends: np.ndarray,
+    places: np.ndarray,
+    bits: np.ndarray,
+    least: np.ndarray,
+    lengths: np.ndarray,
+    trial: np.ndarray,
+    mix: np.ndarray,
+    tally: np.ndarray,
+    line: np.ndarray,
+    kept: int,
+    pool: int,
+) -> None:
+    """Make the reservations of a line anew but for the first `kept`, and start the jobs whose time is now."""
     if kept < len(line):
         low, high = pools[pool].low, pools[pool].high
         times, totals, rows, idle = _profile(
@@ -61,16 +90,41 @@ def _still_valid(
     sim: np.ndarray, jobs: np.ndarray, queues: np.ndarray, ends: np.ndarray, line: np.ndarray, pool: int
 ) -> int:
     """How many jobs at the front of the line keep their reservation."""
-    if not sim[0].ranked:
+    if not sim[0].ranked or _someone_is_late(sim, jobs, ends, pool):
         return 0
-    for i in range(sim[0].running):
-        job = ends[i].job
-        if jobs[job].pool == pool and jobs[job].start + jobs[job].estimate <= sim[0].now:
-            return 0
     kept = 0
     while kept < len(line) and jobs[line[kept]].rank < queues[pool].replan:
         kept += 1
     return kept
+
+
+@njit
+def count_reserved(
+    sim: np.ndarray,
+    jobs: np.ndarray,
+    links: np.ndarray,
+    queues: np.ndarray,
+    ends: np.ndarray,
+    line: np.ndarray,
+    pool: int,
+) -> int:
+    """The same where jobs have no ranks, but those that arrive have no reservation: planned is -1."""
+    if queues[pool].replan == 0 or _someone_is_late(sim, jobs, ends, pool):
+        return 0
+    kept = 0
+    while kept < len(line) and links[line[kept]].planned >= 0.0:
+        kept += 1
+    return kept
+
+
+@njit
+def _someone_is_late(sim: np.ndarray, jobs: np.ndarray, ends: np.ndarray, pool: int) -> bool:
+    """Tell whether a running job of the pool should have ended."""
+    for i in range(sim[0].running):
+        job = ends[i].job
+        if jobs[job].pool == pool and jobs[job].start + jobs[job].estimate <= sim[0].now:
+            return True
+    return False
 
 
 @njit
@@ -151,6 +205,9 @@ def _reserve(
         )
         if ruled_out < 0:
             break
+        if sim[0].handle < 0:  # whoever places has failed, and everything stops
+            links[job].planned = np.inf
+            return rows
         row = ruled_out + 1
     links[job].planned = times[row]
     last = row

@@ -174,6 +174,7 @@ def _write_job(
     jobs[i].queue = old.pool
     jobs[i].size_class = old.size_class
     links[i].key = old.given
+    links[i].planned = -1.0
     links[i].after = links[i].before = -1
     cards[i].submit = old.submit
     cards[i].asked = old.gpus
