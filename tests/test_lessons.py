@@ -40,12 +40,13 @@ def test_lessons_are_what_is_seen_of_those_that_wait(cluster, teacher):
             if stage.roster["submit"][number] >= stage.roster["submit"][env.episode.first]:
                 continue  # what is known of those that arrive later depends on who plays
             np.testing.assert_allclose(seen["jobs"][slot][timeless], rows[number][timeless], atol=2e-6)
-            told = nearby_at(stage.roster, stage.groups, stage.line, stage.line_at, stage.history, np.array([number]),
-                             np.array([env.episode.arrays["sim"]["now"][0]]))  # fmt: skip
-            if env.episode.arrays["sim"]["now"][0] == stage.roster["submit"][env.episode.first]:
+            now, submit = env.episode.arrays["sim"]["now"][0], stage.roster["submit"]
+            lines = stage.roster, stage.groups, stage.line, stage.line_at, stage.history
+            told = nearby_at(*lines, np.array([number]), np.array([now]))
+            if now == submit[env.episode.first]:
                 np.testing.assert_allclose(seen["jobs"][slot][now_told], told[0], atol=2e-6)
-                informed += bool(np.abs(told - nearby_at(stage.roster, stage.groups, stage.line, stage.line_at, stage.history,
-                                 np.array([number]), stage.roster["submit"][[number]])).max() > 1e-3)  # fmt: skip
+                at_first = nearby_at(*lines, np.array([number]), submit[[number]])
+                informed += bool(np.abs(told - at_first).max() > 1e-3)
             if seen["mask"][slot]:
                 assert env.prior[slot] == pytest.approx(keys[number], abs=STEP * (env.options.window + 1) + 1e-6)
             compared += 1
