@@ -36,11 +36,12 @@ NUMBERS = ROOT / "docs/results/headline.json"
 SCORES = ("bounded_slowdown", "wait")
 SEEDS_BASELINES = ("fcfs strict", "fcfs reserve", "sjf strict", "sjf reserve")
 
-SHARED = "--warm_rule sjf@easy --val_windows 64 --report_windows 0 --window 64 --trajs 48 --minibatch 256 --lr 1e-4"
+SHARED = "--warm_rule sjf@easy --report_windows 0 --minibatch 256 --lr 1e-4"
 RULES = {
-    "hidden": f"{SHARED} --action_mode fit --runtime_info predicted --sched_algo sjf --hidden 64,32,16 --epochs 3 "
-    "--clone saf@oracle --clone_loss log_key --clone_epochs 20 --clone_lr 5e-3",
-    "oracle": f"{SHARED} --epochs 2 --val_every 1",
+    "hidden": f"{SHARED} --val_windows 64 --window 128 --trajs 48 --action_mode fit --runtime_info predicted "
+    "--sched_algo sjf --residual sjf --hidden 64,32,16 --epochs 2 --val_every 1 "
+    "--clone saf@oracle --clone_loss log_key --clone_epochs 12 --clone_lr 5e-3",
+    "oracle": f"{SHARED} --val_windows 24 --window 64 --trajs 16 --epochs 1 --val_every 1",
 }
 """How policies are trained, by what they know of run times.
 

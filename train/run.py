@@ -67,8 +67,10 @@ class Run(Training):
         return self.env.source.notes
 
     def prepare(self) -> None:
-        """Imitate, if asked for."""
+        """Imitate, if asked for; where it began as a policy, look first what that is worth: it may stay the best."""
         c = self.config
+        if c.clone and c.residual:
+            self._look({})
         if c.clone and c.clone_loss == "log_key":
             learn_keys(c, self.env, self.learner, self.screen)
         elif c.clone:
