@@ -63,6 +63,23 @@ def rows(folder):
         return [{name: float(x) for name, x in row.items()} for row in csv.DictReader(file, delimiter="\t")]
 
 
+def long_and_short(folder):
+    """The settings of one GPU, where long and short jobs arrive together: the shortest first is best for the wait."""
+    (folder / "one.toml").write_text('[[pools]]\nname = "only"\nnodes = [{count = 1, gpus = 1}]\n')
+    rng = np.random.default_rng(0)
+    lines = []
+    for i in range(600):
+        cells = [-1] * 19
+        cells[0], cells[1], cells[3], cells[4] = f"j{i}", i // 6 * 4000, int(rng.choice([20, 2000])), 1
+        lines.append(",".join(map(str, cells)))
+    (folder / "jobs.csv").write_text("\n".join(lines) + "\n")
+    return {
+        "cluster": str(folder / "one.toml"), "workload": str(folder / "jobs.csv"), "score_type": "wait",
+        "load": 0.0, "seq_len": 12, "window": 8, "trajs": 40, "num_envs": 20, "epochs": 12, "minibatch": 64,
+        "lr": 3e-3, "val_windows": 20, "train_iters": 4, "report_windows": 0, "warm_start": False,
+    }  # fmt: skip
+
+
 def test_what_a_run_writes(tmp_path, capsys):
     train(tmp_path)
     table = rows(tmp_path)
@@ -172,6 +189,27 @@ def test_keys_learned_before_the_first_epoch_repeat_and_are_gone_on_with(tmp_pat
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
 
 
+def test_what_a_policy_began_as_stays_where_imitation_is_worse(tmp_path, monkeypatch):
+    more = {"sched_algo": "sjf", "residual": "sjf", "clone": "saf", "clone_loss": "log_key", "action_mode": "fit",
+            "pi_lr": 0.0, "epochs": 1}  # fmt: skip
+    gains, look, rng = [], Run._look, np.random.default_rng(0)
+
+    def _look(run, looked):
+        look(run, looked)
+        gains.append(looked["ValGain"])
+
+    def _learn_nonsense(_config, _env, learner, _screen):
+        for variable in learner.policy.trainable_variables:
+            variable.assign(20.0 * rng.standard_normal(variable.shape))
+
+    monkeypatch.setattr(Run, "_look", _look)
+    monkeypatch.setattr("train.run.learn_keys", _learn_nonsense)
+    train(tmp_path / "run", **(long_and_short(tmp_path) | more))
+    assert gains[0] == 0.0 > gains[1]
+    told = load(tmp_path / "run" / BEST).told
+    assert (told["val_gain"], told["val_epoch"]) == (0.0, 0)
+
+
 def test_a_clone_decides_as_what_it_imitates(tmp_path, capsys):
     train(tmp_path, clone="fcfs", clone_epochs=30, trajs=30, epochs=1, pi_lr=0.0, seq_len=40)
     told = float(capsys.readouterr().out.split("with probability ")[1].split()[0])
@@ -193,20 +231,7 @@ def test_early_stopping(tmp_path):
 
 
 def test_it_learns_the_best_policy_of_a_tiny_cluster(tmp_path):
-    """One GPU; long and short jobs arrive together: the shortest first is best for the mean wait."""
-    (tmp_path / "one.toml").write_text('[[pools]]\nname = "only"\nnodes = [{count = 1, gpus = 1}]\n')
-    rng = np.random.default_rng(0)
-    lines = []
-    for i in range(600):
-        cells = [-1] * 19
-        cells[0], cells[1], cells[3], cells[4] = f"j{i}", i // 6 * 4000, int(rng.choice([20, 2000])), 1
-        lines.append(",".join(map(str, cells)))
-    (tmp_path / "jobs.csv").write_text("\n".join(lines) + "\n")
-    settings = {
-        "cluster": str(tmp_path / "one.toml"), "workload": str(tmp_path / "jobs.csv"), "score_type": "wait",
-        "load": 0.0, "seq_len": 12, "window": 8, "trajs": 40, "num_envs": 20, "epochs": 12, "minibatch": 64,
-        "lr": 3e-3, "val_windows": 20, "train_iters": 4, "report_windows": 0, "warm_start": False,
-    }  # fmt: skip
+    settings = long_and_short(tmp_path)
     begin = time.monotonic()
     train(tmp_path / "run", **settings)
     learned = max(row["ValGain"] for row in rows(tmp_path / "run") if np.isfinite(row["ValGain"]))
