@@ -14,7 +14,7 @@ from envs.options import Options
 from envs.recalling import Kin, predicted, recall
 from envs.snapshot import DRAINED, UP
 from envs.stage import set_stage
-from orchestrator import slurm, slurm_json, whatif
+from orchestrator import experience, slurm, slurm_json, whatif
 from orchestrator.audit import Audit
 from orchestrator.commands import Answer
 from orchestrator.orderer import find_orderer
@@ -350,8 +350,9 @@ def test_a_forecast_goes_by_the_run_times_that_the_agent_goes_by(tmp_path, monke
             assert shown[job] == pytest.approx(run_time), info
         assert queue.seen("request").run_time.tolist() == [600.0, 120.0, 1800.0]
     came = state._replace(ended=(busy().ended[0]._replace(limit=90.0, gpus=1),))
-    assert whatif.coming_of(came, queue.view, (), "request").estimate.tolist() == [90.0]
-    assert whatif.coming_of(came, queue.view, (), "predicted").estimate.tolist() == [30.0]
+    past = experience.placed(experience.ended_jobs(came, queue.view.now), queue.view)
+    assert experience.coming_of(past, "request").estimate.tolist() == [90.0]
+    assert experience.coming_of(past, "predicted").estimate.tolist() == [30.0]
 
 
 def test_a_forecast_names_the_partitions_that_are_there(monkeypatch):
