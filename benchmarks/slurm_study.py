@@ -80,7 +80,7 @@ class Config:
 
     jobs: int = option(120, "jobs of a workload")
     span: float = option(20.0, "seconds within which they arrive", metavar="S")
-    repeats: int = option(5, "workloads")
+    repeats: int = option(8, "workloads")
     at_once: int = option(2, "clusters that run at once on this machine")
     train: bool = option(True, "train the policy anew; 0: take the one of the last time")
     live: bool = option(True, "run jobs on Slurm; 0: take the waits of the last time, and foresee and write anew")
