@@ -24,19 +24,8 @@ from traces.read import read_trace
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, ROWS = ROOT / "docs/results/forecasts.md", ROOT / "data/slurm/forecasts.json"
 
-HEADER = (
-    "trace",
-    "led by",
-    "inside",
-    "95 %",
-    "later half",
-    "before",
-    "after",
-    "as drawn",
-    "moments",
-    "starts",
-    "s each",
-)
+HEADER = ("trace", "led by", "inside", "95 %", "later half", "before", "after", "as drawn", "open", "moments", "starts",
+          "s each")  # fmt: skip
 
 HEAD = """# Do forecasts of starts hold?
 
@@ -165,7 +154,7 @@ def main() -> None:
         trace = read_trace(config.workload or cluster.trace)
         workload = prepare(trace.select(slice(0, config.most)) if config.workload else trace, cluster)
         for rule in RULES:
-            shown = f"{name}, {Path(config.workload).name}" if config.workload else name
+            shown = Path(config.workload).name if config.workload else name
             key = json.dumps([shown, " ".join(rule), config.moments, config.draws, config.seed])
             if config.anew or key not in kept():
                 keep(key, judged(workload, rule, config))

@@ -12,9 +12,9 @@ from envs.recalling import Kin, predicted
 from envs.sim.cluster import Pool
 from envs.snapshot import Snapshot
 from envs.workload import Workload, can_fit
+from orchestrator.arrivals import NOBODY, Coming
 from orchestrator.calibrating import Ends, fitted
 from orchestrator.doubting import Doubt, learn, unlearned
-from orchestrator.forecasting import NOBODY, Coming
 from orchestrator.replaying import Replay
 from orchestrator.slurm_state import Job, State
 from traces.trace import Trace

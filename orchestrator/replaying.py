@@ -6,9 +6,10 @@ from envs.recalling import Kin, Recalled, recall
 from envs.sim.simulator import Schedule, simulate
 from envs.snapshot import Snapshot
 from envs.workload import Workload
+from orchestrator.arrivals import Coming
 from orchestrator.calibrating import Told
 from orchestrator.doubting import Doubt, learn
-from orchestrator.forecasting import Coming, forecast
+from orchestrator.forecasting import forecast
 
 
 class Replay:

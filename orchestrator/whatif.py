@@ -20,6 +20,7 @@ from envs.recalling import predicted
 from envs.sim.simulator import DISCIPLINES, check_options
 from envs.snapshot import Snapshot
 from envs.workload import Workload
+from orchestrator.arrivals import NOBODY, Coming
 from orchestrator.calibrating import MOMENTS, Ends, moved
 from orchestrator.doubting import Doubt
 from orchestrator.experience import (
@@ -33,7 +34,7 @@ from orchestrator.experience import (
     tried,
     unfinished,
 )
-from orchestrator.forecasting import NOBODY, Coming, Forecast, Interval, Limits, forecast
+from orchestrator.forecasting import Forecast, Interval, Limits, forecast
 from orchestrator.orderer import find_orderer
 from orchestrator.rounds import check_least, check_seconds, compiling_told, warn
 from orchestrator.slurm_reading import Commands, Reader

@@ -12,9 +12,10 @@ from envs import wire
 from envs.recalling import Kin
 from envs.snapshot import DOWN, UP, Snapshot
 from orchestrator import whatif
+from orchestrator.arrivals import Coming
 from orchestrator.calibrating import Ends, moved
 from orchestrator.doubting import Temper, draw_queued, draw_running, learn, unlearned
-from orchestrator.forecasting import Coming, Forecast, Interval, Limits, forecast
+from orchestrator.forecasting import Forecast, Interval, Limits, forecast
 from orchestrator.replaying import Replay
 from tests.conftest import make_trace, make_workload
 
