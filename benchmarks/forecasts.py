@@ -1,7 +1,6 @@
 """How often forecasts of starts hold: 80 % intervals against simulated truth, fitted on earlier moments alone."""
 
 import dataclasses
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,14 @@ from berth.console import show_rows, tell
 from berth.errors import ConfigError
 from envs.clusters import find_cluster
 from envs.workload import Workload, prepare
-from orchestrator.calibrating import MOMENTS, Ends, Told, fitted, held, moved
+from orchestrator.calibrating import MOMENTS, Told, fitted, held, moved
 from orchestrator.doubting import unlearned
-from orchestrator.forecasting import HORIZON
+from orchestrator.forecasting import HORIZON, Interval
 from orchestrator.replaying import Replay
 from traces.read import read_trace
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE, ROWS = ROOT / "docs/results/forecasts.md", ROOT / "data/slurm/forecasts.json"
+PAGE, KEPT = ROOT / "docs/results/forecasts.md", ROOT / "data/slurm/forecasts"
 
 HEADER = ("trace", "led by", "inside", "95 %", "later half", "before", "after", "as drawn", "open", "moments", "starts",
           "s each")  # fmt: skip
@@ -52,9 +51,6 @@ cluster is seen as a Snapshot, and every waiting job's start is forecast from {d
 INSIDE = 0.8
 """What an interval should hold."""
 
-RULES = (("fcfs", "easy"), ("sjf", "easy"))
-"""Who led the cluster, whom the forecast is told of."""
-
 FIRST, FITTED, BATCHES = 0.4, 0.25, 6
 """From which share of the jobs on moments lie, which share of them is fitted on alone, stretches of the others."""
 
@@ -69,9 +65,10 @@ class Config:
     clusters: tuple[str, ...] = option(
         ("philly", "synthetic", "helios", "alibaba"), "clusters whose shipped samples are replayed"
     )
+    policies: tuple[str, ...] = option(("fcfs", "sjf"), "who leads, with EASY, whom the forecast is told of")
     workload: str = option("", "replay this trace on the one cluster named, not its sample", metavar="FILE")
     most: int = option(20_000, "jobs of --workload that are replayed, the first ones")
-    moments: int = option(120, "moments at which starts are forecast")
+    moments: int = option(60, "moments at which starts are forecast")
     draws: int = option(30, "simulations of a moment")
     seed: int = option(0, "seed of the draws")
     anew: bool = option(False, "also forecast what was forecast the last time, and kept")
@@ -113,33 +110,36 @@ def again(workload: Workload) -> Workload:
     return dataclasses.replace(workload, trace=dataclasses.replace(longer, submit=submit), pool=pool)
 
 
-def judged(workload: Workload, rule: tuple[str, str], config: Config) -> Row:
-    """Forecast at moments one after the other, each with ends that are fitted on those before."""
+def foretold(workload: Workload, rule: tuple[str, str], config: Config) -> tuple[list[Told], float]:
+    """What is forecast at moments one after the other, and came; and how many seconds a moment takes."""
     once = workload.trace.submit
     replay = Replay(again(workload), *rule)
     moments = replay.waits_at(np.linspace(once[int(FIRST * (len(once) - 1))], once[-1], config.moments + 2)[1:-1])
     if len(moments) < 2 * BATCHES:
         raise ConfigError(f"{workload.trace.name}: jobs wait at {len(moments)} moments; want {2 * BATCHES} or more")
     told: list[Told] = []
-    sides: list[np.ndarray] = []
-    drawn: list[float] = []
-    endless: list[float] = []
     doubt, begun = unlearned(), time.monotonic()
     for i, now in enumerate(moments):
         if i % -(-len(moments) // LEARNED) == 0:
             doubt = replay.doubt(now)
         told.append(replay.foretold(now, doubt, config.draws, config.seed + i, INSIDE))
-        if i >= FITTED * len(moments):
-            few = np.unique(np.linspace(0, i - 1, min(i, MOMENTS)).astype(int))
-            ends: Ends = fitted([told[j] for j in few], now, INSIDE)
-            interval = moved(told[-1].interval, ends)
-            sides.append(held(interval, told[-1].start))
-            endless.append(float(np.mean(np.isinf(interval.high))))
-            drawn.append(float(np.mean(held(told[-1].interval, told[-1].start) == 0)))
+    return told, (time.monotonic() - begun) / len(moments)
+
+
+def judged(told: list[Told], seconds: float) -> Row:
+    """What intervals hold whose ends are fitted on the moments before each."""
+    sides: list[np.ndarray] = []
+    drawn: list[float] = []
+    endless: list[float] = []
+    for i in range(int(np.ceil(FITTED * len(told))), len(told)):
+        few = np.unique(np.linspace(0, i - 1, min(i, MOMENTS)).astype(int))
+        interval = moved(told[i].interval, fitted([told[j] for j in few], told[i].when, INSIDE))
+        sides.append(held(interval, told[i].start))
+        drawn.append(float(np.mean(held(told[i].interval, told[i].start) == 0)))
+        endless.append(float(np.mean(np.isinf(interval.high))))
     inside, before, after = ([float(np.mean(side == where)) for side in sides] for where in (0, -1, 1))
-    took = (time.monotonic() - begun) / len(moments)
     missed = float(np.mean(before)), float(np.mean(after))
-    return Row(inside, drawn, *missed, float(np.mean(endless)), sum(map(len, sides)), took)
+    return Row(inside, drawn, *missed, float(np.mean(endless)), sum(map(len, sides)), seconds)
 
 
 def main() -> None:
@@ -153,30 +153,36 @@ def main() -> None:
         cluster = find_cluster(name)
         trace = read_trace(config.workload or cluster.trace)
         workload = prepare(trace.select(slice(0, config.most)) if config.workload else trace, cluster)
-        for rule in RULES:
+        for rule in ((policy, "easy") for policy in config.policies):
             shown = Path(config.workload).name if config.workload else name
-            key = json.dumps([shown, " ".join(rule), config.moments, config.draws, config.seed])
-            if config.anew or key not in kept():
-                keep(key, judged(workload, rule, config))
-            tell(" | ".join((shown, *rule, *kept()[key].cells())))
-    rows = [(*json.loads(key)[:2], *row.cells()) for key, row in kept().items()]
+            file = KEPT / f"{shown}_{rule[0]}_{config.moments}_{config.draws}_{config.seed}.npz"
+            if config.anew or not file.is_file():
+                keep(file, shown, rule, *foretold(workload, rule, config))
+            tell(" | ".join(kept(file)))
+    rows = [kept(file) for file in sorted(KEPT.glob("*.npz"))]
     show_rows("80 % intervals of starts, run times predicted", HEADER, rows)
     lines = "\n".join(f"| {' | '.join(row)} |" for row in (HEADER, tuple("---" for _ in HEADER), *rows))
-    PAGE.write_text(HEAD.format(draws=config.draws, batches=BATCHES, most=MOMENTS) + lines + "\n", "utf-8")
+    text = HEAD.format(draws=config.draws, batches=BATCHES, most=MOMENTS)
+    PAGE.write_text(text + lines + "\n", "utf-8")
 
 
-def kept() -> dict[str, Row]:
-    """The rows that were found so far; the page has them all."""
-    if not ROWS.is_file():
-        return {}
-    return {key: Row(*row) for key, row in sorted(json.loads(ROWS.read_text(encoding="utf-8")).items())}
+def keep(file: Path, shown: str, rule: tuple[str, str], told: list[Told], seconds: float) -> None:
+    """Keep what was forecast, and came, for the page, and for the next time."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    columns = np.concatenate([np.stack((*one.interval, one.start)) for one in told], axis=1)
+    counts, when = [len(one.start) for one in told], [one.when for one in told]
+    names = np.array([shown, " ".join(rule)])
+    with written_whole(file) as begun, begun.open("wb") as output:
+        np.savez_compressed(output, names=names, seconds=seconds, counts=counts, when=when, columns=columns)
 
 
-def keep(key: str, row: Row) -> None:
-    """Keep a row for the page, and for the next time."""
-    ROWS.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(ROWS) as begun:
-        begun.write_text(json.dumps({**kept(), key: row}), encoding="utf-8")
+def kept(file: Path) -> tuple[str, ...]:
+    """The row of what was forecast the last time."""
+    with np.load(file) as found:
+        names, seconds, when = found["names"].tolist(), float(found["seconds"]), found["when"].tolist()
+        parts = np.split(found["columns"], np.cumsum(found["counts"])[:-1], axis=1)
+    told = [Told(now, Interval(*part[:3]), part[3]) for now, part in zip(when, parts, strict=True)]
+    return (*names, *judged(told, seconds).cells())
 
 
 if __name__ == "__main__":

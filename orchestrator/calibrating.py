@@ -49,10 +49,10 @@ def scores(interval: Interval, start: np.ndarray) -> np.ndarray:
 def moved(interval: Interval, ends: Ends) -> Interval:
     """An interval with its ends where they were fitted to be; infinite where that is beyond HORIZON."""
     low, middle, high = (_log(column) for column in interval)
-    below, above = LEAST + middle - low, LEAST + high - middle
-    found = [np.expm1(np.maximum(middle + end * np.where(end < 0, below, above), 0.0)) for end in (ends.low, ends.high)]
-    first, last = (np.where(end >= HORIZON - 1.0, np.inf, end) for end in found)
-    return Interval(first, interval.middle, last)
+    endless = np.isinf(interval.high)
+    first = middle + ends.low * _half(ends.low, low, middle, high)
+    last = np.where(endless, np.inf, middle + ends.high * _half(ends.high, low, middle, high))
+    return Interval(_seconds(first), interval.middle, _seconds(last))
 
 
 def fitted(told: Sequence[Told], now: float, inside: float = 0.8) -> Ends:
@@ -60,23 +60,29 @@ def fitted(told: Sequence[Told], now: float, inside: float = 0.8) -> Ends:
 
     Jobs that still wait count, too: their scores are at least what they would be had they started now, which the
     product-limit estimator (Kaplan and Meier, 1958) takes into account. Without them, what is known of recent
-    forecasts would be their short waits alone.
+    forecasts would be their short waits alone. Nothing comes after an interval without an upper end: the more of them
+    there are, the more may come before the lower ones.
     """
-    values, open_ended = [], []
     past = [one for one in told if one.when < now and len(one.start)]
-    for one in past:
+    ended = [np.isfinite(one.interval.high) for one in past]
+    aside, closed = (1 - inside) / 2, float(np.mean([there.mean() for there in ended])) if past else 1.0
+    low = _quantile(past, [np.ones(len(there), bool) for there in ended], now, inside, aside * (2 - closed))
+    return Ends(low, _quantile(past, ended, now, inside, 1 - aside), len(past))
+
+
+def _quantile(past: Sequence[Told], of: Sequence[np.ndarray], now: float, inside: float, share: float) -> float:
+    """A quantile of the scores of some jobs of each moment, as far as is known at `now`."""
+    nominal = norm.ppf((np.arange(OF_EACH) + 0.5) / OF_EACH) / norm.ppf((1 + inside) / 2)
+    values, waiting = [np.tile(nominal, PRIOR)], [np.zeros(OF_EACH * PRIOR, bool)]
+    for one, there in zip(past, of, strict=True):
         rows = np.arange(OF_EACH) * len(one.start) // OF_EACH
+        rows = rows[there[rows]]
         passed = min(now - one.when, HORIZON)
         values.append(scores(one.interval, np.minimum(one.start, passed))[rows])
-        open_ended.append((one.start > passed)[rows] & (passed < HORIZON))
-    nominal = norm.ppf((np.arange(OF_EACH) + 0.5) / OF_EACH) / norm.ppf((1 + inside) / 2)
-    values.append(np.tile(nominal, PRIOR))
-    open_ended.append(np.zeros(OF_EACH * PRIOR, bool))
-    found = ecdf(CensoredData.right_censored(np.concatenate(values), np.concatenate(open_ended))).cdf
-    low, high = (
-        _reached(found.quantiles, found.probabilities, share) for share in ((1 - inside) / 2, (1 + inside) / 2)
-    )
-    return Ends(low, high, len(past))
+        waiting.append((one.start > passed)[rows] & (passed < HORIZON))
+    found = ecdf(CensoredData.right_censored(np.concatenate(values), np.concatenate(waiting))).cdf
+    reached = int(np.searchsorted(found.probabilities, share))
+    return float(found.quantiles[min(len(found.quantiles) - 1, reached)])
 
 
 def held(interval: Interval, start: np.ndarray, grace: float = 1.0) -> np.ndarray:
@@ -85,10 +91,15 @@ def held(interval: Interval, start: np.ndarray, grace: float = 1.0) -> np.ndarra
     return np.where(came < interval.low - grace, -1, np.where(came > interval.high + grace, 1, 0))
 
 
+def _half(end: float, low: np.ndarray, middle: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The half of intervals on whose side an end lies."""
+    return LEAST + (middle - low if end < 0 else high - middle)
+
+
 def _log(seconds: np.ndarray) -> np.ndarray:
     return np.log1p(np.clip(seconds, 0.0, HORIZON))
 
 
-def _reached(quantiles: np.ndarray, probabilities: np.ndarray, share: float) -> float:
-    """The first quantile at which a share is reached, or the last one."""
-    return float(quantiles[min(len(quantiles) - 1, int(np.searchsorted(probabilities, share)))])
+def _seconds(logs: np.ndarray) -> np.ndarray:
+    """Back from logarithms; infinite from HORIZON on."""
+    return np.where(logs >= np.log1p(HORIZON - 1.0), np.inf, np.expm1(np.clip(logs, 0.0, np.log1p(HORIZON))))

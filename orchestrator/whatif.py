@@ -174,7 +174,8 @@ def fitted_interval(queue: Queue, word: str, config: Config) -> Interval:
     """The interval under a policy, its ends where forecasts of the past wanted them; tells on what they were fitted."""
     drawn = foretell(queue, word, config).interval(config.inside)
     info = config.runtime_info or ("predicted" if config.snapshot else "request")
-    ends: Ends = tried(queue.past, word, config.discipline, info, config.moments, config.inside, config.seed)
+    leader = word if word == OWN or word.endswith(".npz") else find_policy(word).name  # it may be a number, or an alias
+    ends: Ends = tried(queue.past, leader, config.discipline, info, config.moments, config.inside, config.seed)
     how = f"fitted on {ends.moments} past moments" if ends.moments else "as drawn: nothing to fit them on"
     tell(f"{word}: ends of intervals {how}")
     return moved(drawn, ends) if ends.moments else drawn

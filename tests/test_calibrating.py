@@ -48,7 +48,8 @@ def test_who_still_waits_counts():
 
 
 def test_ends_are_as_drawn_where_nothing_is_known():
-    assert fitted([], 0.0) == pytest.approx(Ends(-1.0, 1.0, 0), abs=0.06)
+    ends = fitted([], 0.0)
+    assert (ends.low, ends.high, ends.moments) == (pytest.approx(-1.0, abs=0.06), pytest.approx(1.0, abs=0.06), 0)
     future = [one._replace(when=one.when + 1e9) for one in surprised(np.random.default_rng(0), 3.0)]
     assert fitted(future, 10.0).moments == 0
 
@@ -66,6 +67,22 @@ def test_what_is_beyond_the_horizon_is_one_thing():
     assert held(never, np.array([50.0])).tolist() == [-1]
     assert held(interval(1), np.array([HORIZON * 5])).tolist() == [1]
     assert np.isinf(moved(never, Ends(-1.0, 1.0)).high[0])
+
+
+def test_an_interval_without_an_upper_end_leaves_out_as_much_before_it():
+    rng = np.random.default_rng(4)
+
+    def open_ended(moments: int) -> list[Told]:
+        found = []
+        for i in range(moments):
+            start = np.where(rng.random(40) < 0.3, np.inf, rng.uniform(0.0, HORIZON, 40))
+            drawn = np.quantile(start[np.isfinite(start)], 0.1)
+            told = Interval(np.full(40, drawn), np.full(40, HORIZON / 2), np.full(40, np.inf))
+            found.append(Told(HORIZON * i, told, start))
+        return found
+
+    ends = fitted(open_ended(60), 1e12)
+    assert inside(open_ended(60), ends) == pytest.approx(0.8, abs=0.04)
 
 
 def test_no_end_is_before_now():
