@@ -47,12 +47,16 @@ def scores(interval: Interval, start: np.ndarray) -> np.ndarray:
 
 
 def moved(interval: Interval, ends: Ends) -> Interval:
-    """An interval with its ends where they were fitted to be; infinite where that is beyond HORIZON."""
+    """An interval with its ends where they were fitted to be; infinite where that is beyond HORIZON.
+
+    A median that is not between them moves to the nearer one.
+    """
     low, middle, high = (_log(column) for column in interval)
     endless = np.isinf(interval.high)
-    first = middle + ends.low * _half(ends.low, low, middle, high)
-    last = np.where(endless, np.inf, middle + ends.high * _half(ends.high, low, middle, high))
-    return Interval(_seconds(first), interval.middle, _seconds(last))
+    first = _seconds(middle + ends.low * _half(ends.low, low, middle, high))
+    last = _seconds(np.where(endless, np.inf, middle + ends.high * _half(ends.high, low, middle, high)))
+    last = np.maximum(first, last)
+    return Interval(first, np.clip(interval.middle, first, last), last)
 
 
 def fitted(told: Sequence[Told], now: float, inside: float = 0.8) -> Ends:

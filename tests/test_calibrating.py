@@ -87,3 +87,9 @@ def test_an_interval_without_an_upper_end_leaves_out_as_much_before_it():
 
 def test_no_end_is_before_now():
     assert (moved(interval(3), Ends(-50.0, 1.0)).low >= 0.0).all()
+
+
+@pytest.mark.parametrize("ends", [Ends(0.4, 2.0), Ends(-2.0, -0.5), Ends(1.0, 0.5)])
+def test_the_median_lies_between_the_ends(ends):
+    low, middle, high = moved(interval(1), ends)
+    assert low[0] <= middle[0] <= high[0]
