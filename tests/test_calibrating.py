@@ -47,9 +47,10 @@ def test_who_still_waits_counts():
     assert fitted(later, now) == fitted(early, now)  # nothing is known of what comes after
 
 
-def test_ends_are_as_drawn_where_nothing_is_known():
+def test_ends_are_somewhat_wider_than_drawn_where_nothing_is_known():
     ends = fitted([], 0.0)
-    assert (ends.low, ends.high, ends.moments) == (pytest.approx(-1.0, abs=0.06), pytest.approx(1.0, abs=0.06), 0)
+    assert -2.0 < ends.low < -1.0  # wider than drawn, since nothing is known
+    assert 1.0 < ends.high < 2.0
     future = [one._replace(when=one.when + 1e9) for one in surprised(np.random.default_rng(0), 3.0)]
     assert fitted(future, 10.0).moments == 0
 
