@@ -36,8 +36,8 @@ cluster is seen as a Snapshot, and every waiting job's start is forecast from {d
 - Nothing is fitted on what was not known at a moment: surprises of run times come from jobs that had ended, arrivals to
   come are drawn from those that had come, and both ends of an interval are fitted, as `whatif.py` does it
   (orchestrator/calibrating.py), on {most} of the moments before, by the starts that were known by then and by how long
-  others had waited. The first quarter of the moments is fitted on alone; the others are judged. No
-  number was set for one trace.
+  others had waited. The first quarter of the moments is fitted on alone; the others are judged. The
+  rule was made with the shipped samples in view; the traces that are named by files were first forecast when it stood.
 - Inside: the share of starts within their 80 % intervals (a second of grace), every moment counting the same; "95 %":
   Student's t over {batches} stretches of moments in a row, since neighbours are alike; "later half": of the judged
   moments alone; before, after: starts that came before the lower end, after the upper one.

@@ -10,6 +10,9 @@ DAY = 86_400.0
 FEWEST_DAYS, LASTING = 3, 7
 """From how many days on arrivals are drawn by the day, and for how many days in a row at most."""
 
+TIMES, MOST = 100, 50_000
+"""How many times as many as came are drawn at most, since an hour tells little of a month, and how many in all."""
+
 
 class Coming(NamedTuple):
     """Jobs that came one after the other, of which those to come are drawn."""
@@ -41,6 +44,7 @@ def drawn(coming: Coming, rng: np.random.Generator, now: float, reach: float) ->
 
     What comes in a week is as unsure as weeks have differed, so a stretch is what came from some whole number of days
     ago on, at the same hour as then. Where there are too few days, all that came goes round from a random moment on.
+    Nobody comes after the first `most_of` arrivals.
     """
     count = len(coming.submit)
     if count < 2:
@@ -49,8 +53,8 @@ def drawn(coming: Coming, rng: np.random.Generator, now: float, reach: float) ->
     days, turn = int((now - first) / DAY), (last - first) * count / (count - 1)
     if turn <= 0:
         return NOBODY
-    rows, submit, clock = [], [], 0.0
-    while clock < reach:
+    rows, submit, clock, most, drawn_so_far = [], [], 0.0, most_of(coming), 0
+    while clock < reach and drawn_so_far < most:
         if days < FEWEST_DAYS:
             origin = rng.uniform(first, first + turn) if clock == 0.0 else first
             lasts = first + turn - origin
@@ -59,8 +63,14 @@ def drawn(coming: Coming, rng: np.random.Generator, now: float, reach: float) ->
             origin, lasts = now - back * DAY, DAY * min(back, LASTING)
         low, high = np.searchsorted(coming.submit, (origin, origin + lasts))
         rows.append(np.arange(low, high))
+        drawn_so_far += int(high - low)
         submit.append(clock + coming.submit[low:high] - origin)
         clock += max(lasts, 1.0)
-    found = np.concatenate(submit)
-    row = np.concatenate(rows)[found <= reach]
+    found = np.concatenate(submit)[:most]
+    row = np.concatenate(rows)[:most][found <= reach]
     return coming.rows(row)._replace(submit=now + found[found <= reach])
+
+
+def most_of(coming: Coming) -> int:
+    """How many arrivals are drawn at most of those that came."""
+    return min(TIMES * len(coming.submit), MOST)

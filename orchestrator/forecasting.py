@@ -17,7 +17,7 @@ from envs.sim.state import PLACE
 from envs.sim.warming import Past
 from envs.snapshot import HOLDING, UP, Snapshot
 from envs.workload import Workload, can_fit
-from orchestrator.arrivals import DAY, NOBODY, Coming, drawn
+from orchestrator.arrivals import DAY, NOBODY, Coming, drawn, most_of
 from orchestrator.doubting import Doubt, Temper, draw_queued, draw_running
 from traces.trace import Trace
 
@@ -138,7 +138,8 @@ def _drawn_starts(
     """Starts (waiting,) in one draw, and how far ahead arrivals had to be drawn for it, by its place in REACHES."""
     while True:
         later = drawn(coming, np.random.default_rng(seed), view.now, REACHES[reach])
-        until = view.now + (REACHES[reach] if len(later.submit) else HORIZON)
+        go_on = 0 < len(later.submit) < most_of(coming)  # else nobody comes later, however far one looks
+        until = view.now + (REACHES[reach] if go_on else HORIZON)
         found = _played(view, fixed, policy, discipline, known, queued, left, later, until)
         if until == view.now + HORIZON or np.isfinite(found).all():
             return found, reach

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from orchestrator.arrivals import DAY, NOBODY, Coming, drawn
+from orchestrator.arrivals import DAY, NOBODY, Coming, drawn, most_of
 
 
 def came(submit, pool=None) -> Coming:
@@ -47,3 +47,9 @@ def test_a_pool_that_nobody_came_to_of_late_is_quiet():
     quiet = came(submit[order], pool).of(1)
     counts = [len(drawn(quiet, np.random.default_rng(s), 10 * DAY, 2 * DAY).submit) for s in range(50)]
     assert np.mean(np.array(counts) == 0) > 0.5  # it was quiet on nine days of ten
+
+
+def test_a_minute_is_not_drawn_out_to_a_month():
+    few = came(np.arange(8) * 2.0)
+    found = drawn(few, np.random.default_rng(0), 100.0, 30 * DAY)
+    assert len(found.submit) == most_of(few) == 800

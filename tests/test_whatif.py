@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,14 @@ def test_jobs_that_come_later_pass_where_the_policy_says_so():
     assert np.allclose(
         forecast(waiting(), "fcfs", "strict", SURE, later, draws=10).start, [60.0, 160.0, 210.0], atol=0.1
     )
+
+
+def test_a_queue_that_those_to_come_would_jam_for_good_is_told_of_soon():
+    often = Coming(np.arange(8.0) + 992.0, np.full(8, 4), np.full(8, 5.0), np.full(8, 5.0), np.zeros(8, int))
+    begun = time.monotonic()
+    told = forecast(waiting(), "sjf", "easy", SURE, often, draws=20)
+    assert time.monotonic() - begun < 60.0
+    assert np.isfinite(told.start).all()  # 800 of them, and then nobody
 
 
 def test_no_run_time_is_drawn_above_its_limit():
