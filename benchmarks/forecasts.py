@@ -44,6 +44,7 @@ cluster is seen as a Snapshot, and every waiting job's start is forecast from {d
 - As drawn: inside if ends are the quantiles of the draws.
 - Starts more than 30 days away are not foreseen. Open: the share of intervals that end there, and hold all that comes
   later; where pools are asked for more than they have, sjf lets long jobs wait for good.
+- A file is replayed by `--clusters philly --workload FILE`: its first 20,000 jobs on that testbed.
 - A trace begins again when it is over, so that no start owes to arrivals that end.
 
 """
