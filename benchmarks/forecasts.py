@@ -1,63 +1,62 @@
-"""How often forecasts of starts hold: 80 % intervals against simulated truth, on moments that nothing was fitted on."""
+"""How often forecasts of starts hold: 80 % intervals against simulated truth, fitted on earlier moments alone."""
 
-import json
+import dataclasses
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import t as student
 
 from berth.commandline import option, parse, run, written_whole
 from berth.console import show_rows, tell
 from berth.errors import ConfigError
 from envs.clusters import find_cluster
-from envs.recalling import Kin, Recalled, recall
-from envs.sim.simulator import Schedule, simulate
-from envs.snapshot import Snapshot
 from envs.workload import Workload, prepare
-from orchestrator.doubting import Doubt, learn
-from orchestrator.forecasting import Coming, forecast, stretched
+from orchestrator.calibrating import MOMENTS, Told, fitted, held, moved
+from orchestrator.doubting import unlearned
+from orchestrator.forecasting import HORIZON, Interval
+from orchestrator.replaying import Replay
 from traces.read import read_trace
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE, ROWS = ROOT / "docs/results/forecasts.md", ROOT / "data/slurm/forecasts.json"
+PAGE, KEPT = ROOT / "docs/results/forecasts.md", ROOT / "data/slurm/forecasts"
 
-HEADER = ("sample", "led by", "stretch", "inside, validation", "inside, test", "test, fitted on", "not stretched",
-          "before the median", "starts", "s each")  # fmt: skip
+HEADER = ("trace", "led by", "inside", "95 %", "later half", "before", "after", "as drawn", "open", "moments", "starts",
+          "s each")  # fmt: skip
 
 HEAD = """# Do forecasts of starts hold?
 
-Written by `python benchmarks/forecasts.py`; [slurm.md](../slurm.md) says what is forecast. The shipped samples
-(GPU_Traces/, testbeds, offered load 0.95) are replayed under a policy with EASY, on predicted run times, which is the
-truth. At {moments} moments of the validation part (jobs from 60 to 80 % of the trace), and as many of the test part
-(from 80 % on), the cluster is seen as a Snapshot, and every waiting job's start is forecast from {draws} draws;
-surprises of run times are learned from jobs that ended before the part begins.
+Written by `python benchmarks/forecasts.py`; [slurm.md](../slurm.md) says what is forecast. Traces (the shipped samples
+of GPU_Traces/ where no file is named, testbeds, offered load 0.95) are replayed under a policy with EASY, on predicted
+run times, which is the truth. At moments spread evenly over the last 60 % of a trace's time at which jobs wait, the
+cluster is seen as a Snapshot, and every waiting job's start is forecast from {draws} draws.
 
-- Fitted on validation moments: how far the ends of intervals are moved from the median on a logarithmic scale
-  ("stretch"). Jobs that are alike share their surprises.
-- Inside: the share of starts within their 80 % intervals (a second of grace), every moment counting the same; "not
-  stretched": on test moments as drawn.
-- "Test, fitted on": both ends of each test moment are fitted on the {rolling} moments before it, by those of their
-  jobs that have started by then, so that they follow a load that changes.
-- Before the median: the share of starts on test moments that came earlier than the median; 50 % would be even.
+- Nothing is fitted on what was not known at a moment: surprises of run times come from jobs that had ended, arrivals to
+  come are drawn from those that had come, and both ends of an interval are fitted, as `whatif.py` does it
+  (orchestrator/calibrating.py), on {most} of the moments before, by the starts that were known by then and by how long
+  others had waited. The first quarter of the moments is fitted on alone; the others are judged. The
+  rule was made with the shipped samples in view; the traces that are named by files were first forecast when it stood.
+- Inside: the share of starts within their 80 % intervals (a second of grace), every moment counting the same; "95 %":
+  Student's t over {batches} stretches of moments in a row, since neighbours are alike; "later half": of the judged
+  moments alone; before, after: starts that came before the lower end, after the upper one.
+- As drawn: inside if ends are the quantiles of the draws.
+- Starts more than 30 days away are not foreseen. Open: the share of intervals that end there, and hold all that comes
+  later; where pools are asked for more than they have, sjf lets long jobs wait for good.
+- A file is replayed by `--clusters philly --workload FILE`: its first 20,000 jobs on that testbed.
+- A trace begins again when it is over, so that no start owes to arrivals that end.
 
 """
 
 INSIDE = 0.8
 """What an interval should hold."""
 
-STRETCHES = np.round(np.arange(0.5, 3.01, 0.05), 2)
-"""How far the ends of intervals are moved away from the median: tried on the validation part."""
+FIRST, FITTED, BATCHES = 0.4, 0.25, 6
+"""From which share of the jobs on moments lie, which share of them is fitted on alone, stretches of the others."""
 
-RULES = (("fcfs", "easy"), ("sjf", "easy"))
-"""Who led the cluster, whom the forecast is told of."""
-
-FITTED_ON = 30
-"""On how many moments before it the stretch of a moment is fitted, where it is fitted as time goes on."""
-
-COMING = 400
-"""How many of the last arrivals those to come are drawn from."""
+LEARNED = 10
+"""How often in all surprises of run times are learned anew."""
 
 
 @dataclass(frozen=True)
@@ -67,187 +66,124 @@ class Config:
     clusters: tuple[str, ...] = option(
         ("philly", "synthetic", "helios", "alibaba"), "clusters whose shipped samples are replayed"
     )
-    moments: int = option(60, "moments of each part: validation, test")
+    policies: tuple[str, ...] = option(("fcfs", "sjf"), "who leads, with EASY, whom the forecast is told of")
+    workload: str = option("", "replay this trace on the one cluster named, not its sample", metavar="FILE")
+    most: int = option(20_000, "jobs of --workload that are replayed, the first ones")
+    moments: int = option(60, "moments at which starts are forecast")
     draws: int = option(30, "simulations of a moment")
-    seed: int = option(0, "seed of moments and draws")
+    seed: int = option(0, "seed of the draws")
+    anew: bool = option(False, "also forecast what was forecast the last time, and kept")
 
 
-class Truth:
-    """A replayed trace, seen at any moment as a Snapshot, and what came of it."""
+class Row(NamedTuple):
+    """What was found of a trace under a policy."""
 
-    def __init__(self, workload: Workload, policy: str, discipline: str) -> None:
-        self.workload, trace = workload, workload.trace
-        self.schedule: Schedule = simulate(workload, policy, discipline, runtime_info="predicted")
-        unknown = np.full(len(trace), "-1", object)
-        self.kin = Kin(
-            unknown if trace.user is None else trace.user, unknown if trace.vc is None else trace.vc, trace.gpus
-        )
-        self.told: Recalled = recall(self.kin, self.schedule.end, trace.run_time, self.kin, trace.submit)
+    inside: list[float]  # the share inside, of each judged moment
+    drawn: list[float]  # as drawn
+    before: float
+    after: float
+    open: float  # the share of intervals without an upper end
+    starts: int
+    seconds: float  # of a moment
 
-    def doubt(self, share: float) -> Doubt:
-        """What the jobs that ended in the first part of the trace teach."""
-        trace, end = self.workload.trace, self.schedule.end
-        known = end <= trace.submit[int(share * (len(trace) - 1))]
-        kin = Kin(*(column[known] for column in self.kin))
-        return learn(kin, trace.submit[known], end[known], trace.run_time[known])
-
-    def at(self, now: float) -> Snapshot:
-        """The cluster at a moment."""
-        trace, start, end, nodes = self.workload.trace, self.schedule.start, self.schedule.end, self.workload.nodes
-        queued = np.flatnonzero((trace.submit <= now) & (start > now))
-        running = np.flatnonzero((start <= now) & (end > now))
-        counts = self.schedule.place_count[running].astype(np.int64)
-        place_at = np.concatenate(([0], np.cumsum(counts)))
-        at = np.repeat(self.schedule.place_at[running] - place_at[:-1], counts) + np.arange(place_at[-1])
-        node, gpus = self.schedule.place_node[at], self.schedule.place_gpus[at]
-        used = np.bincount(node, gpus, minlength=len(nodes.capacity)).astype(np.int64)
-        pools = np.repeat(np.arange(len(nodes.pool_gpus)), np.diff(nodes.first))
-        guess = self.told.run_time[running]
-        return Snapshot(
-            now, queued, trace.submit[queued], now - trace.submit[queued], trace.gpus[queued],
-            self.told.run_time[queued], self.workload.pool[queued], running, start[running], trace.gpus[running],
-            self.workload.pool[running], start[running] + guess, nodes.capacity - used, nodes.capacity, pools,
-            history=self.told.history[queued], running_guess=guess, place_at=place_at, place_node=node, place_gpus=gpus,
+    def cells(self) -> tuple[str, ...]:
+        """As the page has them."""
+        values = np.array(self.inside)
+        means = np.array([part.mean() for part in np.array_split(values, BATCHES)])
+        half = student.ppf(0.975, BATCHES - 1) * means.std(ddof=1) / np.sqrt(BATCHES)
+        low, high = max(0.0, values.mean() - half), min(1.0, values.mean() + half)
+        return (
+            f"**{100 * values.mean():.1f} %**", f"{100 * low:.0f}-{100 * high:.0f} %",
+            f"{100 * values[len(values) // 2 :].mean():.1f} %", f"{100 * self.before:.1f} %",
+            f"{100 * self.after:.1f} %", f"{100 * np.mean(self.drawn):.1f} %", f"{100 * self.open:.0f} %",
+            f"{len(values)}", f"{self.starts:,}", f"{self.seconds:.1f}",
         )  # fmt: skip
 
-    def coming(self, now: float) -> Coming:
-        """The last arrivals, with what their run times were, or are expected to be."""
-        trace = self.workload.trace
-        last = np.flatnonzero(trace.submit <= now)[-COMING:]
-        ended = self.schedule.end[last] <= now
-        ran = np.where(ended, trace.run_time[last], self.told.run_time[last])
-        return Coming(trace.submit[last], trace.gpus[last], ran, self.told.run_time[last], self.workload.pool[last])
 
-    def moments(self, low: float, high: float, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Moments of a part of the trace at which jobs wait."""
-        trace = self.workload.trace
-        first, last = trace.submit[int(low * (len(trace) - 1))], trace.submit[int(high * (len(trace) - 1))]
-        found: list[float] = []
-        for _ in range(50 * count):
-            now = float(rng.uniform(first, last))
-            if np.count_nonzero((trace.submit <= now) & (self.schedule.start > now)) and len(found) < count:
-                found.append(now)
-        return np.array(found)
+def again(workload: Workload) -> Workload:
+    """A workload that begins again when it is over, for as long as starts are foreseen."""
+    trace = workload.trace
+    span = np.ceil((trace.submit[-1] - trace.submit[0]) * len(trace) / max(1, len(trace) - 1) + 1.0)
+    times = 1 + int(np.ceil(HORIZON / span))
+    longer = trace.select(np.repeat(np.arange(len(trace)), times))
+    submit = longer.submit + np.tile(np.arange(times) * span, len(trace))
+    pool = np.repeat(workload.pool, times)[np.argsort(submit, kind="stable")]
+    return dataclasses.replace(workload, trace=dataclasses.replace(longer, submit=submit), pool=pool)
 
 
-class Told(NamedTuple):
-    """What was forecast at some moments, and what came."""
-
-    ends: list[tuple[np.ndarray, np.ndarray, np.ndarray]]  # of each moment: low, median, high (queued,)
-    start: list[np.ndarray]  # of each moment: when jobs started (queued,)
-
-    def inside(self, stretch: float) -> float:
-        """The share of starts within their intervals; every moment counts the same, however many jobs wait then."""
-        held = []
-        for (low, middle, high), start in zip(self.ends, self.start, strict=True):
-            least, most = stretched(middle, low, stretch) - 1.0, stretched(middle, high, stretch) + 1.0
-            held.append(np.mean((start >= least) & (start <= most)))
-        return float(np.mean(held))
-
-    def rolling(self, earlier: "Told", moments: np.ndarray, before: np.ndarray) -> float:
-        """The share inside where the ends of each moment are fitted on the moments before it, which `earlier` has told.
-
-        Of the last FITTED_ON moments, the jobs that have started by then tell how far starts were from medians, in
-        units of their intervals on a logarithmic scale; so much is added to the median here.
-        """
-        when = np.concatenate((before, moments))
-        ends, starts = [*earlier.ends, *self.ends], [*earlier.start, *self.start]
-        order, held = np.argsort(when, kind="stable"), []
-        for i, now in enumerate(moments):
-            past = [j for j in order if when[j] < now][-FITTED_ON:]
-            away = [_away(ends[j], starts[j])[starts[j] <= now - when[j]] for j in past]
-            weights = np.concatenate([np.full(len(one), 1.0 / max(1, len(one))) for one in away])
-            low, high = _weighted(np.concatenate(away), weights, (1 - INSIDE) / 2, (1 + INSIDE) / 2)
-            mine = _away(self.ends[i], self.start[i])
-            held.append(np.mean((mine >= low) & (mine <= high)))
-        return float(np.mean(held))
-
-    def best_stretch(self) -> float:
-        """The stretch that makes intervals hold what they should."""
-        away = [abs(self.inside(stretch) - INSIDE) for stretch in STRETCHES]
-        return float(STRETCHES[int(np.argmin(away))])
-
-    @property
-    def before(self) -> float:
-        """The share of starts before the median."""
-        pairs = zip(self.ends, self.start, strict=True)
-        return float(np.mean([np.mean(start <= middle) for (_, middle, _), start in pairs]))
-
-    @property
-    def starts(self) -> int:
-        """How many starts there are."""
-        return sum(map(len, self.start))
-
-
-def _away(ends: tuple[np.ndarray, np.ndarray, np.ndarray], start: np.ndarray) -> np.ndarray:
-    """How far starts are from medians, in units of half their intervals, on the scale ln(1 + s)."""
-    low, middle, high = (np.log1p(end) for end in ends)
-    return (np.log1p(np.maximum(start, 0.0)) - middle) / (0.05 + (high - low) / 2)
-
-
-def _weighted(values: np.ndarray, weights: np.ndarray, *shares: float) -> list[float]:
-    """Weighted quantiles; those of an interval as it was drawn where there are no values."""
-    if not len(values):
-        return [-1.0, 1.0]
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(weights[order]) / weights.sum()
-    return [float(values[order][min(len(order) - 1, int(np.searchsorted(reached, share)))]) for share in shares]
-
-
-def told_at(truth: Truth, moments: np.ndarray, rule: tuple[str, str], doubt: Doubt, config: Config) -> Told:
-    """Forecast at some moments."""
-    found = Told([], [])
+def foretold(workload: Workload, rule: tuple[str, str], config: Config) -> tuple[list[Told], float]:
+    """What is forecast at moments one after the other, and came; and how many seconds a moment takes."""
+    once = workload.trace.submit
+    replay = Replay(again(workload), *rule)
+    moments = replay.waits_at(np.linspace(once[int(FIRST * (len(once) - 1))], once[-1], config.moments + 2)[1:-1])
+    if len(moments) < 2 * BATCHES:
+        raise ConfigError(f"{workload.trace.name}: jobs wait at {len(moments)} moments; want {2 * BATCHES} or more")
+    told: list[Told] = []
+    doubt, begun = unlearned(), time.monotonic()
     for i, now in enumerate(moments):
-        view = truth.at(now)
-        made = forecast(view, rule[0], rule[1], doubt, truth.coming(now), config.draws, config.seed + i)
-        found.ends.append(made.interval(INSIDE))
-        found.start.append(truth.schedule.start[view.job] - now)
-    return found
+        if i % -(-len(moments) // LEARNED) == 0:
+            doubt = replay.doubt(now)
+        told.append(replay.foretold(now, doubt, config.draws, config.seed + i, INSIDE))
+    return told, (time.monotonic() - begun) / len(moments)
+
+
+def judged(told: list[Told], seconds: float) -> Row:
+    """What intervals hold whose ends are fitted on the moments before each."""
+    sides: list[np.ndarray] = []
+    drawn: list[float] = []
+    endless: list[float] = []
+    for i in range(int(np.ceil(FITTED * len(told))), len(told)):
+        few = np.unique(np.linspace(0, i - 1, min(i, MOMENTS)).astype(int))
+        interval = moved(told[i].interval, fitted([told[j] for j in few], told[i].when, INSIDE))
+        sides.append(held(interval, told[i].start))
+        drawn.append(float(np.mean(held(told[i].interval, told[i].start) == 0)))
+        endless.append(float(np.mean(np.isinf(interval.high))))
+    inside, before, after = ([float(np.mean(side == where)) for side in sides] for where in (0, -1, 1))
+    missed = float(np.mean(before)), float(np.mean(after))
+    return Row(inside, drawn, *missed, float(np.mean(endless)), sum(map(len, sides)), seconds)
 
 
 def main() -> None:
-    """Fit on validation moments how surprises are shared and intervals stretched; tell what holds on test moments."""
+    """Tell of every trace and policy what intervals hold; what is kept from the last time is not found anew."""
     config = parse(Config, description=__doc__ or "")
-    if config.moments < 2 or config.draws < 10:
-        raise ConfigError("want at least 2 --moments and 10 --draws")
-    rows = []
+    if config.moments < 4 * BATCHES or config.draws < 10 or config.most < 1_000:
+        raise ConfigError(f"want at least {4 * BATCHES} --moments, 10 --draws and 1,000 jobs (--most)")
+    if config.workload and len(config.clusters) != 1:
+        raise ConfigError("--workload: want one of --clusters, whose nodes its jobs run on")
     for name in config.clusters:
         cluster = find_cluster(name)
-        workload = prepare(read_trace(cluster.trace), cluster)
-        for rule in RULES:
-            truth, rng = Truth(workload, *rule), np.random.default_rng(config.seed)
-            fitted, tested = (truth.moments(*part, config.moments, rng) for part in ((0.6, 0.8), (0.8, 1.0)))
-            first = told_at(truth, fitted, rule, truth.doubt(0.6), config)
-            stretch = first.best_stretch()
-            begun = time.monotonic()
-            told = told_at(truth, tested, rule, truth.doubt(0.8), config)
-            took = (time.monotonic() - begun) / max(1, len(tested))
-            rows.append((
-                name, " ".join(rule), f"{stretch:g}", f"{100 * first.inside(stretch):.1f} %",
-                f"{100 * told.inside(stretch):.1f} %", f"{100 * told.rolling(first, tested, fitted):.1f} %",
-                f"{100 * told.inside(1.0):.1f} %", f"{100 * told.before:.1f} %",
-                f"{told.starts:,}", f"{took:.2f}",
-            ))  # fmt: skip
-            keep(rows[-1])
+        trace = read_trace(config.workload or cluster.trace)
+        workload = prepare(trace.select(slice(0, config.most)) if config.workload else trace, cluster)
+        for rule in ((policy, "easy") for policy in config.policies):
+            shown = Path(config.workload).name if config.workload else name
+            file = KEPT / f"{shown}_{rule[0]}_{config.moments}_{config.draws}_{config.seed}.npz"
+            if config.anew or not file.is_file():
+                keep(file, shown, rule, *foretold(workload, rule, config))
+            tell(" | ".join(kept(file)))
+    rows = [kept(file) for file in sorted(KEPT.glob("*.npz"))]
     show_rows("80 % intervals of starts, run times predicted", HEADER, rows)
-    lines = "\n".join(f"| {' | '.join(row)} |" for row in (HEADER, tuple("---" for _ in HEADER), *kept().values()))
-    PAGE.write_text(HEAD.format(moments=config.moments, draws=config.draws, rolling=FITTED_ON) + lines + "\n", "utf-8")
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in (HEADER, tuple("---" for _ in HEADER), *rows))
+    text = HEAD.format(draws=config.draws, batches=BATCHES, most=MOMENTS)
+    PAGE.write_text(text + lines + "\n", "utf-8")
 
 
-def kept() -> dict[str, tuple[str, ...]]:
-    """The rows that were found so far, by sample and policy; the page has them all."""
-    if not ROWS.is_file():
-        return {}
-    found = json.loads(ROWS.read_text(encoding="utf-8"))
-    return {name: tuple(found[name]) for name in sorted(found)}
+def keep(file: Path, shown: str, rule: tuple[str, str], told: list[Told], seconds: float) -> None:
+    """Keep what was forecast, and came, for the page, and for the next time."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    columns = np.concatenate([np.stack((*one.interval, one.start)) for one in told], axis=1)
+    counts, when = [len(one.start) for one in told], [one.when for one in told]
+    names = np.array([shown, " ".join(rule)])
+    with written_whole(file) as begun, begun.open("wb") as output:
+        np.savez_compressed(output, names=names, seconds=seconds, counts=counts, when=when, columns=columns)
 
 
-def keep(row: tuple[str, ...]) -> None:
-    """Tell a row, and keep it for the page."""
-    tell(" ".join(row))
-    ROWS.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(ROWS) as begun:
-        begun.write_text(json.dumps({**kept(), " ".join(row[:2]): row}), encoding="utf-8")
+def kept(file: Path) -> tuple[str, ...]:
+    """The row of what was forecast the last time."""
+    with np.load(file) as found:
+        names, seconds, when = found["names"].tolist(), float(found["seconds"]), found["when"].tolist()
+        parts = np.split(found["columns"], np.cumsum(found["counts"])[:-1], axis=1)
+    told = [Told(now, Interval(*part[:3]), part[3]) for now, part in zip(when, parts, strict=True)]
+    return (*names, *judged(told, seconds).cells())
 
 
 if __name__ == "__main__":

@@ -80,10 +80,11 @@ class Config:
 
     jobs: int = option(120, "jobs of a workload")
     span: float = option(20.0, "seconds within which they arrive", metavar="S")
-    repeats: int = option(5, "workloads")
+    repeats: int = option(8, "workloads")
     at_once: int = option(2, "clusters that run at once on this machine")
     train: bool = option(True, "train the policy anew; 0: take the one of the last time")
     live: bool = option(True, "run jobs on Slurm; 0: take the waits of the last time, and foresee and write anew")
+    rounds: bool = option(False, "with --live 0: time rounds anew, on a machine that does nothing else")
 
 
 def prepare_policy(config: Config) -> None:
@@ -156,12 +157,14 @@ def main() -> None:
     traces = [short_jobs(config.jobs, seed, config.span) for seed in range(config.repeats)]
     if config.live:
         prepare_policy(config)
-        waits = run_all(config, traces)
-        speed = round_seconds()
-        ROWS.write_text(json.dumps({"live": waits, "round": speed, "delay": start_delay()}, indent=1), encoding="utf-8")
-    elif not ROWS.is_file():
+        told = {"live": run_all(config, traces), "round": round_seconds(), "delay": start_delay()}
+    elif ROWS.is_file():
+        told = json.loads(ROWS.read_text(encoding="utf-8"))
+        told |= {"round": round_seconds()} if config.rounds else {}
+    else:
         raise ConfigError(f"--live 0: no {ROWS}; want a live run first")
-    PAGE.write_text(page(config, traces, json.loads(ROWS.read_text(encoding="utf-8"))), encoding="utf-8")
+    ROWS.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    PAGE.write_text(page(config, traces, told), encoding="utf-8")
     tell(PAGE.read_text(encoding="utf-8"))
 
 

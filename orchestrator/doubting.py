@@ -32,6 +32,7 @@ class Doubt(NamedTuple):
     queued: np.ndarray  # (classes, KEPT), against the mean logarithm of the ended jobs most alike
     running: np.ndarray  # (1, KEPT), against the predicted run time
     jobs: int  # how many jobs it was learned from
+    longest: float = LONGEST  # s, the longest run time that was seen
 
 
 def classes(history: np.ndarray) -> np.ndarray:
@@ -52,7 +53,9 @@ def learn(kin: Kin, submit: np.ndarray, end: np.ndarray, run_time: np.ndarray) -
         here = surprise[kinds == kind]
         if len(here) >= FEWEST:
             queued[kind] = _quantiles(here)
-    return Doubt(queued, _quantiles(logs - np.log1p(told.run_time))[None], len(submit))
+    return Doubt(
+        queued, _quantiles(logs - np.log1p(told.run_time))[None], len(submit), float(run_time.max(initial=1.0))
+    )
 
 
 def unlearned(deviation: float = 1.2) -> Doubt:
@@ -77,7 +80,8 @@ def draw_queued(view: Snapshot, doubt: Doubt, rng: np.random.Generator, draws: i
     else:
         expected, kinds = view.history[:, _TYPICAL].astype(float) * _WHOLE, classes(view.history)
     picked = np.floor(_shares(expected, view.gpus, rng, draws, temper.shared) * KEPT).astype(np.int64)
-    return np.maximum(1.0, np.expm1(np.clip(expected + temper.wide * doubt.queued[kinds, picked], 0.0, _WHOLE)))
+    drawn = np.expm1(np.clip(expected + temper.wide * doubt.queued[kinds, picked], 0.0, _WHOLE))
+    return np.clip(drawn, 1.0, doubt.longest)
 
 
 def draw_running(view: Snapshot, doubt: Doubt, rng: np.random.Generator, draws: int, temper: Temper) -> np.ndarray:
@@ -92,7 +96,7 @@ def draw_running(view: Snapshot, doubt: Doubt, rng: np.random.Generator, draws: 
     drawn = np.expm1(np.clip(expected + surprises[np.minimum(at, KEPT - 1)], 0.0, _WHOLE)) - passed
     outrun = first >= KEPT  # longer than ever seen: as long again, more or less
     again = np.maximum(passed, 1.0) * np.exp(rng.standard_normal((draws, len(expected))))
-    return np.maximum(1.0, np.where(outrun, again, drawn))
+    return np.maximum(1.0, np.minimum(np.where(outrun, again, drawn), np.maximum(doubt.longest - passed, again)))
 
 
 def _shares(expected: np.ndarray, gpus: np.ndarray, rng: np.random.Generator, draws: int, shared: float) -> np.ndarray:

@@ -17,6 +17,7 @@ from envs.sim.state import PLACE
 from envs.sim.warming import Past
 from envs.snapshot import HOLDING, UP, Snapshot
 from envs.workload import Workload, can_fit
+from orchestrator.arrivals import DAY, NOBODY, Coming, drawn, most_of
 from orchestrator.doubting import Doubt, Temper, draw_queued, draw_running
 from traces.trace import Trace
 
@@ -27,31 +28,17 @@ WINK = 1e-3
 """Run time of the job that opens a simulation, in seconds: too short to be in anybody's way."""
 
 
-AHEAD, STRETCH_OF = 1_600, 100
-"""How many arrivals are drawn for each simulation, and how many of them in a row."""
+REACHES = (2 * DAY, 8 * DAY, 30 * DAY)
+"""For how many seconds arrivals are drawn: for longer where jobs still wait then. What lies behind is not foreseen."""
+
+HORIZON = REACHES[-1]
+"""Seconds after which no start is foreseen; it is told as infinite."""
 
 EVENTS = 100
 """How many events are simulated between two looks at whether all have started."""
 
-STRETCH = 1.35
-"""How far the ends of intervals are moved away from the median where nothing else was fitted (docs/slurm.md)."""
-
 AS_FITTED = Temper()
 """How surprises are drawn where nothing else was fitted."""
-
-
-class Coming(NamedTuple):
-    """Jobs that came one after the other, of which those to come are drawn."""
-
-    submit: np.ndarray  # (jobs,) s, rising
-    gpus: np.ndarray  # (jobs,)
-    run_time: np.ndarray  # (jobs,) s
-    estimate: np.ndarray  # (jobs,) s, what was known of it
-    pool: np.ndarray  # (jobs,)
-
-
-NOBODY = Coming(*(np.zeros(0) for _ in range(5)))
-"""Nobody comes."""
 
 
 class Limits(NamedTuple):
@@ -61,8 +48,16 @@ class Limits(NamedTuple):
     running: np.ndarray  # (running,) s from now
 
 
+class Interval(NamedTuple):
+    """Between which ends starts are foreseen, in seconds from now; infinite: not within HORIZON."""
+
+    low: np.ndarray  # (queued,)
+    middle: np.ndarray  # (queued,) the median
+    high: np.ndarray  # (queued,)
+
+
 class Forecast(NamedTuple):
-    """Starts of queued jobs, in seconds from now, draw by draw; infinite where none is foreseen."""
+    """Starts of queued jobs, in seconds from now, draw by draw; infinite where none is within HORIZON."""
 
     start: np.ndarray  # (draws, queued)
 
@@ -70,21 +65,9 @@ class Forecast(NamedTuple):
         """Quantiles (shares, queued)."""
         return np.quantile(self.start, shares, axis=0, method="inverted_cdf")
 
-    def interval(self, inside: float = 0.8, stretch: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The lower end, the median and the upper end (queued,) of an interval that holds so much of the draws.
-
-        `stretch` moves the ends away from the median on a logarithmic scale, as found on moments whose outcome is
-        known: what the draws leave out makes intervals too narrow.
-        """
-        low, middle, high = self.quantiles((1 - inside) / 2, 0.5, (1 + inside) / 2)
-        return stretched(middle, low, stretch), middle, stretched(middle, high, stretch)
-
-
-def stretched(middle: np.ndarray, end: np.ndarray, stretch: float) -> np.ndarray:
-    """An end of an interval, moved away from its middle on the scale ln(1 + s)."""
-    finite = np.isfinite(middle) & np.isfinite(end)
-    about, away = np.log1p(np.where(finite, middle, 0.0)), np.log1p(np.where(finite, end, 0.0))
-    return np.where(finite, np.expm1(np.clip(about + stretch * (away - about), 0.0, 700.0)), end)
+    def interval(self, inside: float = 0.8) -> Interval:
+        """The interval that holds so much of the draws."""
+        return Interval(*self.quantiles((1 - inside) / 2, 0.5, (1 + inside) / 2))
 
 
 class _Fixed(NamedTuple):
@@ -95,6 +78,14 @@ class _Fixed(NamedTuple):
     places: np.ndarray  # (places,) PLACE
     pool: np.ndarray  # (places,)
     rows: np.ndarray  # (waiting,) rows of the Snapshot's queue
+
+    def of(self, pool: int, view: Snapshot) -> "_Fixed":
+        """What concerns a pool."""
+        here = self.pool == pool
+        return self._replace(
+            held=self.held[here], places=self.places[here], pool=self.pool[here],
+            rows=self.rows[view.pool[self.rows] == pool],
+        )  # fmt: skip
 
 
 def forecast(
@@ -121,11 +112,38 @@ def forecast(
     left = draw_running(view, doubt, rng, draws, temper)
     if limits is not None:
         queued, left = np.minimum(queued, limits.queued), np.minimum(left, limits.running)
-    start = np.full((draws, len(view.job)), np.inf)
-    for i in range(draws):
-        later = _drawn(coming, rng, view.now)
-        start[i, fixed.rows] = _played(view, fixed, policy, discipline, known, queued[i], left[i], later)
-    return Forecast(np.where(start - view.now >= NEVER / 2, np.inf, start - view.now))
+    start, seeds = np.full((draws, len(view.job)), np.inf), rng.integers(2**62, size=draws)
+    for pool in np.unique(view.pool[fixed.rows]):  # pools do not mind each other, and some need not go far ahead
+        here, reach = fixed.of(pool, view), 0
+        for i in range(draws):
+            found, reach = _drawn_starts(
+                view, here, policy, discipline, known, queued[i], left[i], coming.of(pool), int(seeds[i]), reach
+            )
+            start[i, here.rows] = found
+    return Forecast(start - view.now)
+
+
+def _drawn_starts(
+    view: Snapshot,
+    fixed: "_Fixed",
+    policy: str | Policy | np.ndarray,
+    discipline: str,
+    known: np.ndarray,
+    queued: np.ndarray,
+    left: np.ndarray,
+    coming: Coming,
+    seed: int,
+    reach: int,
+) -> tuple[np.ndarray, int]:
+    """Starts (waiting,) in one draw, and how far ahead arrivals had to be drawn for it, by its place in REACHES."""
+    while True:
+        later = drawn(coming, np.random.default_rng(seed), view.now, REACHES[reach])
+        go_on = 0 < len(later.submit) < most_of(coming)  # else nobody comes later, however far one looks
+        until = view.now + (REACHES[reach] if go_on else HORIZON)
+        found = _played(view, fixed, policy, discipline, known, queued, left, later, until)
+        if until == view.now + HORIZON or np.isfinite(found).all():
+            return found, reach
+        reach += 1
 
 
 def _known(view: Snapshot) -> np.ndarray:
@@ -160,19 +178,6 @@ def _fixed(view: Snapshot) -> _Fixed:
     return _Fixed(nodes, np.concatenate((held, np.full(len(gone), -1))), places, pool, rows)
 
 
-def _drawn(coming: Coming, rng: np.random.Generator, now: float) -> Coming:
-    """Arrivals of the next while: stretches of those that came before, one after the other, each begun at random."""
-    count = len(coming.submit)
-    if count < 2:
-        return NOBODY
-    gaps = np.diff(coming.submit, append=coming.submit[-1] + (coming.submit[-1] - coming.submit[0]) / (count - 1))
-    steps = np.arange(min(count, STRETCH_OF))
-    rounds = AHEAD // len(steps)
-    order = np.concatenate([(rng.integers(count) + steps) % count for _ in range(rounds)])
-    submit = now + np.cumsum(gaps[order])
-    return Coming(submit, *(column[order] for column in coming[1:]))
-
-
 def _played(
     view: Snapshot,
     fixed: _Fixed,
@@ -182,8 +187,9 @@ def _played(
     queued: np.ndarray,
     left: np.ndarray,
     later: Coming,
+    until: float,
 ) -> np.ndarray:
-    """Starts (waiting,) of the jobs that wait, in one draw."""
+    """Starts (waiting,) of the jobs that wait, in one draw; infinite where they are later than `until`."""
     rows, holds, waits = fixed.rows, len(fixed.places), len(fixed.rows)
     end = np.where(fixed.held >= 0, np.append(left, NEVER)[fixed.held], NEVER)
     begin = view.running_start[fixed.held] if len(view.running_start) else np.zeros(holds)
@@ -198,7 +204,7 @@ def _played(
     run_time = np.concatenate((view.now + end - begun, queued[rows], [WINK], later.run_time))
     estimate = np.concatenate((expected, known[rows], [WINK], later.estimate))
     gpus = np.concatenate((fixed.places["gpus"], view.gpus[rows], [1], later.gpus)).astype(np.int32)
-    pool = np.concatenate((fixed.pool, view.pool[rows], [0], later.pool)).astype(np.int32)
+    pool = np.concatenate((fixed.pool, view.pool[rows], view.pool[rows[:1]], later.pool)).astype(np.int32)
     count = len(submit)
     roster = records(count, ROSTER)
     roster["submit"], roster["run_time"], roster["estimate"] = submit, run_time, estimate
@@ -213,16 +219,16 @@ def _played(
                 np.empty((count, 0), np.int32), np.zeros((0, 0)))  # fmt: skip
     chosen = _as_policy(policy, rows, holds, count)
     simulation = Simulation(workload, chosen, discipline, runtime_info="request", past=past)
-    return _starts(simulation, slice(holds, holds + waits))
+    return _starts(simulation, slice(holds, holds + waits), until)
 
 
-def _starts(simulation: Simulation, asked: slice) -> np.ndarray:
-    """Starts of some jobs; what comes after the last of them is not simulated."""
+def _starts(simulation: Simulation, asked: slice, until: float) -> np.ndarray:
+    """Starts of some jobs; what comes after the last of them, or after `until`, is not simulated."""
     simulation._first_event()
-    start = simulation.world.jobs["start"]
-    while (start[asked] < 0).any() and kernel.replay(*simulation.world, EVENTS):
+    start, sim = simulation.world.jobs["start"], simulation.world.sim
+    while sim["now"][0] <= until and (start[asked] < 0).any() and kernel.replay(*simulation.world, EVENTS):
         pass
-    return np.where(start[asked] < 0, np.inf, start[asked])
+    return np.where((start[asked] < 0) | (start[asked] > until), np.inf, start[asked])
 
 
 def _as_policy(policy: str | Policy | np.ndarray, rows: np.ndarray, holds: int, count: int) -> Policy:

@@ -8,8 +8,8 @@ from berth.errors import SchedulerError
 from orchestrator.audit import Audit
 from orchestrator.lsf_commands import Command, LsfAnswer
 from orchestrator.lsf_reading import Reader
-from orchestrator.lsf_state import Job, State
-from orchestrator.moves import headed, levels, to_top_by_priority
+from orchestrator.lsf_state import Job, State, logged
+from orchestrator.moves import first_levels, headed, to_top_by_priority
 
 MEANS = ("aps", "sp", "btop")
 """How the order can be changed, the gentlest first: system APS values, users' priorities, positions."""
@@ -157,14 +157,9 @@ class Actor:
         self, current: Sequence[str], wanted: Sequence[str], level: Mapping[str, int], means: str
     ) -> dict[str, int] | None:
         """New levels for as many of the first jobs as there are levels for."""
-        highest, head = HIGHEST_APS if means == "aps" else self.highest, min(self.head, len(wanted))
-        while head > 0:
-            found = levels(current, headed(current, wanted, head), level, highest)
-            if found is not None:
-                return found
-            head = head * 3 // 4
-            self.warn(f"{means}: {highest} priorities are too few; ordering the first {head} jobs only")
-        return None
+        highest = HIGHEST_APS if means == "aps" else self.highest
+        text = f"{means}: {highest} priorities are too few; ordering the first {{}} jobs only"
+        return first_levels(current, wanted, level, highest, self.head, fewer=lambda head: self.warn(text.format(head)))
 
     def _fair(
         self, moves: list[Move], queue: Sequence[Job], handled: Collection[str], level: Mapping[str, int]
@@ -217,19 +212,8 @@ class Actor:
                 self._log(move, "not sent", "")
 
     def _log(self, move: Move, result: str, text: str, undo: bool = False) -> None:
-        job = move.job
         self.audit.add(
-            mode=self.mode,
-            job=job.id,
-            user=job.user,
-            queue=job.queue,
-            submit=job.submit,
-            means=move.means,
-            undo=undo,
-            **{"from": move.before, "to": move.after},
-            command=list(move.words),
-            result=result,
-            answer=text,
+            **logged(move.job, self.mode, move.means, move.before, move.after, move.words, result, text, undo)
         )
 
 

@@ -9,7 +9,7 @@ from berth.errors import SchedulerError
 from orchestrator.audit import Audit
 from orchestrator.lsf_commands import Command
 from orchestrator.lsf_reading import Reader
-from orchestrator.lsf_state import OCCUPYING, Host, Job
+from orchestrator.lsf_state import OCCUPYING, Host, Job, logged
 
 ChooseHost = Callable[[Job, Sequence[Host], Sequence[Host]], str]
 """Of a job, the hosts that have room for it, and all hosts: names one of the former, or "" to start it on none."""
@@ -121,16 +121,4 @@ class Starter:
             time.sleep(POLL)
 
     def _log(self, job: Job, host: Host, words: tuple[str, ...], result: str, text: str) -> None:
-        self.audit.add(
-            mode=self.mode,
-            job=job.id,
-            user=job.user,
-            queue=job.queue,
-            submit=job.submit,
-            means="brun",
-            undo=False,
-            **{"from": "PEND", "to": host.name},
-            command=list(words),
-            result=result,
-            answer=text,
-        )
+        self.audit.add(**logged(job, self.mode, "brun", "PEND", host.name, words, result, text))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,24 @@ class State(NamedTuple):
 def number_of(job: str) -> int:
     """LSF's number of a job, which the elements of an array share."""
     return int(job.partition("[")[0])
+
+
+def logged(
+    job: Job,
+    mode: str,
+    means: str,
+    before: int | str,
+    after: int | str,
+    words: Sequence[str],
+    result: str,
+    text: str,
+    undo: bool = False,
+) -> dict[str, Any]:
+    """What the audit log says of one command about a job."""
+    return {
+        "mode": mode, "job": job.id, "user": job.user, "queue": job.queue, "submit": job.submit, "means": means,
+        "undo": undo, "from": before, "to": after, "command": list(words), "result": result, "answer": text,
+    }  # fmt: skip
 
 
 def snapshot_of(state: State, queued: Sequence[Job], assumed: float = math.nan) -> Snapshot:

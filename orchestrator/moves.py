@@ -1,6 +1,6 @@
 """The fewest changes that put pending jobs into a wanted order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby, pairwise
 
 import numpy as np
@@ -64,6 +64,29 @@ def levels(
         for i in range(between):
             new[wanted[left + 1 + i]] = below + (above - below) * (between - i) // (between + 1)
     return {job: value for job, value in new.items() if value != level[job]}
+
+
+def first_levels(
+    current: Sequence[str],
+    wanted: Sequence[str],
+    level: Mapping[str, int],
+    highest: int,
+    head: int,
+    allowed: Callable[[Mapping[str, int]], bool] = lambda found: True,
+    fewer: Callable[[int], None] = lambda head: None,
+) -> dict[str, int] | None:
+    """New levels for as many of the first `head` jobs as there are levels for that are `allowed`; None for no job.
+
+    `fewer` is told whenever fewer jobs than before are tried.
+    """
+    head = min(head, len(wanted))
+    while head > 0:
+        found = levels(current, headed(current, wanted, head), level, highest)
+        if found is not None and allowed(found):
+            return found
+        head = head * 3 // 4
+        fewer(head)
+    return None
 
 
 def _chain(at: np.ndarray, old: np.ndarray, lowest: int, highest: int) -> list[int]:

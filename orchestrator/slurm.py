@@ -41,7 +41,7 @@ examples:
   python orchestrator/slurm.py --once --policy sjf --partition gpu                    # what would be done, nothing is
   python orchestrator/slurm.py --once --policy policy.npz --partition gpu --mode advise
   python orchestrator/slurm.py --policy policy.npz --partition gpu --mode apply       # every 30 s, until stopped
-  python orchestrator/slurm.py --undo --mode apply                                    # put everything back
+  python orchestrator/slurm.py --undo                                                 # put everything back
 docs/slurm.md says what is read, what is changed, and which rights that needs.
 """
 
@@ -50,7 +50,7 @@ docs/slurm.md says what is read, what is changed, and which rights that needs.
 class Config:
     """What orchestrator/slurm.py takes."""
 
-    mode: str = option("shadow", MODE_TEXT, choices=MODES)
+    mode: str = option("", f"{MODE_TEXT}; default: shadow, but apply with --undo", choices=MODES)
     policy: str = option("fcfs", f"who goes first: {', '.join(POLICIES)}; module:function; FILE.npz of train/export.py")
     partition: tuple[str, ...] = option((), "partitions whose jobs are put into order; apply wants names")
     account: tuple[str, ...] = option((), "accounts whose jobs are; default: all")
@@ -79,7 +79,12 @@ class Config:
     log: str = option(
         "data/orchestrator/slurm.jsonl", "log of every change, a JSON object a line", metavar="FILE.jsonl"
     )
-    undo: bool = option(False, "put back what the log says was changed; then end")
+    undo: bool = option(False, "put back what the log says was changed; then end (--mode shadow: show it alone)")
+
+    @property
+    def manner(self) -> str:
+        """The mode: as asked for, else shadow, which changes nothing, but for putting back what was changed."""
+        return self.mode or ("apply" if self.undo else "shadow")
 
 
 class Slurm:
@@ -99,7 +104,7 @@ class Slurm:
         self.audit = Audit(writable_file("--log", config.log, ".jsonl"), warn)
         self.reader = Reader(command, warn, config.count, config.accounting, config.completed)
         self.actor = Actor(
-            command, self.reader, self.audit, warn, config.mode, config.means, config.head, config.most,
+            command, self.reader, self.audit, warn, config.manner, config.means, config.head, config.most,
             config.changes, config.released, config.overtake, self.orderer.name,
         )  # fmt: skip
         self._trouble = ""
@@ -175,17 +180,20 @@ class Slurm:
         """Log why a round came to nothing, once for as long as it stays the same."""
         if text != self._trouble:
             self._trouble = text
-            self.audit.add(mode=self.config.mode, error=text)
+            try:
+                self.audit.add(mode=self.config.manner, error=text)
+            except ConfigError as trouble:  # a full disk ends no agent: without its log it changes nothing
+                self.warn(str(trouble))
 
 
 def main() -> None:
     """Do one round, or one after the other, and tell what each has done."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
     cluster = Slurm(config)
-    with cluster.audit.alone() if config.mode == "apply" else nullcontext(), compiling_told():
+    with cluster.audit.alone() if config.manner == "apply" else nullcontext(), compiling_told():
         if config.undo:
             moves = cluster.undo()
-            report(config.mode, [move.words for move in moves], "nothing to undo: no change of the log still stands")
+            report(config.manner, [move.words for move in moves], "nothing to undo: no change of the log still stands")
         elif config.once:
             _act_once(cluster)
         else:
@@ -205,7 +213,7 @@ def _act(cluster: Slurm) -> None:
     """One round, told."""
     begun = time.monotonic()
     moves = cluster.round()
-    report(cluster.config.mode, [move.words for move in moves], cluster.actor.nothing)
+    report(cluster.config.manner, [move.words for move in moves], cluster.actor.nothing)
     took = time.monotonic() - begun
     if took > cluster.config.interval:
         cluster.warn(f"this round took {took:.1f} s, longer than --interval {cluster.config.interval:g}")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from berth.errors import SchedulerError
 from orchestrator.audit import SENDING, Audit, Change
 from orchestrator.commands import Answer
-from orchestrator.moves import headed, levels
+from orchestrator.moves import first_levels, headed
 from orchestrator.rounds import NOTHING
 from orchestrator.slurm_reading import Command, Reader
 from orchestrator.slurm_state import Job, State
@@ -165,20 +165,16 @@ class Actor:
         self, jobs: Mapping[str, Job], current: Sequence[str], names: Sequence[str], level: Mapping[str, int]
     ) -> dict[str, int]:
         """New priorities within what may be given, for as many of the first jobs as there is room for."""
-        lowest = min((_base(job, self.means) for job in jobs.values()), default=0)
-        highest, head = min(HIGHEST, lowest + self.most), min(self.head, len(names))
-        while head > 0:
-            found = levels(current, headed(current, names, head), level, highest)
-            if found is not None and all(
-                abs(value - _base(jobs[name], self.means)) <= self.most for name, value in found.items()
-            ):
-                return found
-            head = head * 3 // 4
-        if names:
+        base = {name: _base(job, self.means) for name, job in jobs.items()}
+        found = first_levels(
+            current, names, level, min(HIGHEST, min(base.values(), default=0) + self.most), self.head,
+            lambda found: all(abs(value - base[name]) <= self.most for name, value in found.items()),
+        )  # fmt: skip
+        if found is None and names:
             self.warn(
                 f"--most {self.most} is too little beside the other factors of these priorities: left as they are"
             )
-        return {}
+        return found or {}
 
     def _exchanged(self, jobs: Mapping[str, Job], current: Sequence[str], target: Sequence[str]) -> dict[str, int]:
         """The priorities that the jobs have now, dealt anew: nobody else is passed."""

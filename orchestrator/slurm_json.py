@@ -83,7 +83,7 @@ def _rows(text: str, section: str, read: Any, skipped: list[str]) -> Iterator[An
     """What is read of each row; raises SchedulerError where the text is no answer of Slurm."""
     try:
         told = json.loads(text)
-    except ValueError as trouble:
+    except (ValueError, RecursionError) as trouble:
         raise SchedulerError(f"Slurm's JSON cannot be read ({trouble}); want an object with {section}") from None
     if not isinstance(told, dict) or not isinstance(told.get(section), list):
         raise SchedulerError(f"Slurm's JSON has no list of {section}; is this Slurm 21.08 or newer?")
@@ -242,4 +242,5 @@ def _accounted(told: dict[str, Any], counted: str) -> Job:
         gpus=sum(shares),
         start=_moment(times["start"]),
         end=_moment(times["end"]),
+        limit=_number(times.get("limit")) * 60,
     )

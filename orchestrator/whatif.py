@@ -1,5 +1,6 @@
 """Forecast when each pending job will start, under the present policy and under another."""
 
+import dataclasses
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,24 +16,37 @@ from berth.console import show_rows, tell
 from berth.errors import ConfigError, SnapshotError
 from envs import wire
 from envs.policies import POLICIES, find_policy
-from envs.recalling import Kin, predicted
+from envs.recalling import predicted
 from envs.sim.simulator import DISCIPLINES, check_options
 from envs.snapshot import Snapshot
-from orchestrator.doubting import Doubt, learn, unlearned
-from orchestrator.forecasting import NOBODY, STRETCH, Coming, Forecast, Limits, forecast
+from envs.workload import Workload
+from orchestrator.arrivals import NOBODY, Coming
+from orchestrator.calibrating import MOMENTS, Ends, moved
+from orchestrator.doubting import Doubt
+from orchestrator.experience import (
+    coming_of,
+    doubt_of,
+    ended_jobs,
+    limits_in,
+    placed,
+    running_submits,
+    together,
+    tried,
+    unfinished,
+)
+from orchestrator.forecasting import Forecast, Interval, Limits, forecast
 from orchestrator.orderer import find_orderer
 from orchestrator.rounds import check_least, check_seconds, compiling_told, warn
 from orchestrator.slurm_reading import Commands, Reader
 from orchestrator.slurm_state import RUNTIME_INFO, Job, State, check_partitions, is_ready, snapshot_of
+from traces.read import read_trace
+from traces.trace import Trace
 
 OWN = "slurm"
 """The order that the queue has now: Slurm's priorities, or that of a saved Snapshot's submits."""
 
-FEWEST = 200
-"""How many ended jobs it takes to learn from them how far run times are from what is expected."""
-
-RECENT = 400
-"""How many of the last arrivals those to come are drawn from."""
+NONE_ENDED = Trace("nobody", "", np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
+"""The past of a cluster of which nothing is known."""
 
 MOST_DRAWS = 10_000
 """How many simulations may be asked for."""
@@ -42,6 +56,7 @@ examples:
   python orchestrator/whatif.py --partition gpu                                # the live queue, as Slurm orders it
   python orchestrator/whatif.py --partition gpu --against sjf --job 4711
   python orchestrator/whatif.py --snapshot now.json --policy fcfs --against policy.npz --csv starts.csv
+  python orchestrator/whatif.py --snapshot now.json --policy fcfs --trace before.csv   # what came before it teaches
 docs/slurm.md says what the numbers mean, and what they leave out.
 """
 
@@ -51,6 +66,7 @@ class Config:
     """What orchestrator/whatif.py takes."""
 
     snapshot: str = option("", "a Snapshot as JSON (docs/serving.md); default: the live queue of Slurm", metavar="FILE")
+    trace: str = option("", "with --snapshot: a trace of the jobs that came before it, to learn from", metavar="FILE")
     partition: tuple[str, ...] = option((), "partitions of the live queue; default: all as one")
     policy: str = option(OWN, f"who orders: {OWN} (as it is now), {', '.join(POLICIES)}, or FILE.npz")
     against: str = option("", "another to compare with", metavar="POLICY")
@@ -62,7 +78,7 @@ class Config:
     job: tuple[str, ...] = option((), "tell of these jobs only")
     draws: int = option(200, "simulations")
     inside: float = option(0.8, "what the interval should hold, as a share")
-    stretch: float = option(STRETCH, "how far its ends are moved from the median, as fitted (docs/slurm.md)")
+    moments: int = option(MOMENTS, "past moments that its ends are fitted on; 0: ends as drawn, which is quicker")
     seed: int = option(0, "seed of the draws")
     timeout: float = option(20.0, "seconds that a command of Slurm may take", metavar="S")
     csv: str = option("", "also write the table here", metavar="FILE.csv")
@@ -77,11 +93,16 @@ class Queue:
     rank: np.ndarray  # (queued,) the present order
     doubt: Doubt
     coming: Coming
+    past: Workload | None = None  # ended jobs on the same nodes, by which the ends of intervals are fitted
     limits: Limits | None = None
 
 
-def of_file(path: str) -> Queue:
-    """A saved Snapshot; raises SnapshotError where it is none. Nobody comes, and run times are anybody's guess."""
+def of_file(path: str, trace: str = "") -> Queue:
+    """A saved Snapshot; raises SnapshotError where it is none, TraceError for what is no trace.
+
+    Where no trace tells what came before it, nobody comes, and run times are anybody's guess. The trace's last arrival
+    is taken to be just before the Snapshot, and its jobs to have ended.
+    """
     try:
         view = wire.read(Path(path).read_bytes())
     except OSError as trouble:
@@ -91,11 +112,15 @@ def of_file(path: str) -> Queue:
         hidden = np.full(len(view.job), np.nan)
         return view if info == "request" else view._replace(run_time=hidden)
 
-    return Queue(view, _seen, np.argsort(np.argsort(view.submit, kind="stable")), unlearned(), NOBODY)
+    came = read_trace(trace) if trace else NONE_ENDED
+    came = dataclasses.replace(came, submit=came.submit - came.submit.max(initial=0.0) + view.now)
+    past = placed(came, view) if trace and len(view.job) else None
+    rank = np.argsort(np.argsort(view.submit, kind="stable"))
+    return Queue(view, _seen, rank, doubt_of(came), coming_of(past, "predicted"), past)
 
 
 def of_slurm(config: Config) -> Queue:
-    """The live queue; what has ended tells how sure run times are, and what will come."""
+    """The live queue; what has ended tells how sure run times are, what will come, and how well forecasts hold."""
     state = Reader(Commands(config.timeout), warn).state()
     check_partitions(state, config.partition)
     wanted = set(config.partition)
@@ -107,40 +132,19 @@ def of_slurm(config: Config) -> Queue:
         return wire.read(wire.write(snapshot_of(state, queued, config.partition, info)))
 
     view = _seen(info)
-    coming = coming_of(state, view, config.partition, info)
-    return Queue(view, _seen, np.arange(len(queued)), doubt_of(state), coming, limits_of(state, queued, view))
+    ended = ended_jobs(state, view.now)
+    past = placed(ended, view) if len(ended) else None
+    coming = NOBODY
+    if past is not None:
+        coming = together(coming_of(past, info), unfinished(view, running_submits(state, view)))
+    return Queue(view, _seen, np.arange(len(queued)), doubt_of(ended), coming, past, limits_of(state, queued, view))
 
 
 def limits_of(state: State, queued: Sequence[Job], view: Snapshot) -> Limits:
     """Time limits, at which Slurm ends jobs."""
     until = {job.id: job.start + job.limit for job in state.running if job.limit == job.limit}
     left = [until.get(int(job), np.inf) - state.now for job in view.running_job]
-    most = [job.limit if job.limit == job.limit else np.inf for job in queued]
-    return Limits(np.maximum(1.0, np.array(most, float)), np.maximum(1.0, np.array(left, float)))
-
-
-def doubt_of(state: State) -> Doubt:
-    """What the cluster's own ended jobs teach, where they are enough."""
-    ended = [job for job in state.ended if job.end > job.start and job.gpus > 0]
-    if len(ended) < FEWEST:
-        return unlearned()
-    times = np.array([(job.submit, job.end, job.end - job.start) for job in ended]).T
-    return learn(_kin(ended), *times)
-
-
-def coming_of(state: State, view: Snapshot, partitions: Sequence[str], info: str) -> Coming:
-    """The last arrivals whose run times are known; policies that go by time limits go by theirs, too."""
-    jobs = [job for job in state.ended if job.end > job.start and 0 < job.gpus <= view.capacity.sum()]
-    jobs = [job for job in jobs if not partitions or set(job.partitions) & set(partitions)]
-    jobs = sorted(jobs, key=lambda job: job.submit)[-RECENT:]
-    names = view.pool_name or ("all",)
-    pool = [next((i for i, name in enumerate(names) if name in job.partitions), 0) for job in jobs]
-    ran = np.array([job.end - job.start for job in jobs])
-    limit = np.array([job.limit for job in jobs], float)
-    known = np.where(limit > 0, limit, ran) if info == "request" else ran
-    return Coming(
-        np.array([job.submit for job in jobs]), np.array([job.gpus for job in jobs]), ran, known, np.array(pool)
-    )
+    return Limits(np.maximum(1.0, limits_in(queued)), np.maximum(1.0, np.array(left, float)))
 
 
 def foretell(queue: Queue, word: str, config: Config) -> Forecast:
@@ -166,6 +170,17 @@ def foretell(queue: Queue, word: str, config: Config) -> Forecast:
     )
 
 
+def fitted_interval(queue: Queue, word: str, config: Config) -> Interval:
+    """The interval under a policy, its ends where forecasts of the past wanted them; tells on what they were fitted."""
+    drawn = foretell(queue, word, config).interval(config.inside)
+    info = config.runtime_info or ("predicted" if config.snapshot else "request")
+    leader = word if word == OWN or word.endswith(".npz") else find_policy(word).name  # it may be a number, or an alias
+    ends: Ends = tried(queue.past, leader, config.discipline, info, config.moments, config.inside, config.seed)
+    how = f"fitted on {ends.moments} past moments" if ends.moments else "as drawn: nothing to fit them on"
+    tell(f"{word}: ends of intervals {how}")
+    return moved(drawn, ends) if ends.moments else drawn
+
+
 def main() -> None:
     """Print, and write, when each pending job should start."""
     config = parse(Config, description=f"{__doc__}\n{EXAMPLES}")
@@ -176,7 +191,7 @@ def main() -> None:
 
 def show(config: Config) -> None:
     """Forecast, print and write as was asked for."""
-    queue = of_file(config.snapshot) if config.snapshot else of_slurm(config)
+    queue = of_file(config.snapshot, config.trace) if config.snapshot else of_slurm(config)
     names = [str(name) for name in queue.view.job.tolist()]
     for name in config.job:
         if name not in names:
@@ -191,7 +206,7 @@ def show(config: Config) -> None:
         f"{len(names):,} jobs wait; {config.draws} simulations ({config.discipline}); how sure run times are: {learned}"
     )
     tables = {
-        word: foretell(queue, word, config).interval(config.inside, config.stretch)
+        word: fitted_interval(queue, word, config)
         for word in (config.policy, *((config.against,) if config.against else ()))
     }
     header = ("job", "GPUs", *(f"{word}: {column}" for word in tables for column in ("from", "median", "to")))
@@ -208,9 +223,7 @@ def show(config: Config) -> None:
             )
 
 
-def _numbers(
-    queue: Queue, tables: Mapping[str, tuple[np.ndarray, ...]], picked: Sequence[int]
-) -> list[tuple[str, ...]]:
+def _numbers(queue: Queue, tables: Mapping[str, Interval], picked: Sequence[int]) -> list[tuple[str, ...]]:
     """The rows of the file, in seconds."""
     view = queue.view
     return [
@@ -229,22 +242,16 @@ def _seconds(value: float) -> str:
     return f"{value:.0f} s"
 
 
-def _kin(jobs: Sequence[Job]) -> Kin:
-    users = np.array([job.user or "-1" for job in jobs], object)
-    accounts = np.array([job.account or "-1" for job in jobs], object)
-    return Kin(users, accounts, np.array([job.gpus for job in jobs], np.int64))
-
-
 def _check(config: Config) -> None:
     """Raise ConfigError for options that cannot be meant."""
-    check_least(config, draws=10, seed=0)
+    check_least(config, draws=10, seed=0, moments=0)
     if config.draws > MOST_DRAWS:
         raise ConfigError(f"--draws {config.draws}: want at most {MOST_DRAWS}, which are held in memory all at once")
     check_seconds(config, "timeout")
     if not 0 < config.inside < 1:
         raise ConfigError(f"--inside {config.inside:g}: want a share between 0 and 1")
-    if not 0 < config.stretch < 100:
-        raise ConfigError(f"--stretch {config.stretch:g}: want a number between 0 and 100")
+    if config.trace and not config.snapshot:
+        raise ConfigError("--trace does nothing without --snapshot: the live queue has its own past; leave it out")
     if config.csv:
         writable_file("--csv", config.csv, ".csv")
     for name in ("partition", "runtime_info"):

@@ -14,7 +14,7 @@ from envs.options import Options
 from envs.recalling import Kin, predicted, recall
 from envs.snapshot import DRAINED, UP
 from envs.stage import set_stage
-from orchestrator import slurm, slurm_json, whatif
+from orchestrator import experience, slurm, slurm_json, whatif
 from orchestrator.audit import Audit
 from orchestrator.commands import Answer
 from orchestrator.orderer import find_orderer
@@ -116,7 +116,7 @@ def test_nodes_of_a_short_list():
         slurm_json.expanded("n[1-x]")
 
 
-@pytest.mark.parametrize("text", ["", "squeue: error: x", "[]", '{"jobs": 5}', '{"nodes": []}'])
+@pytest.mark.parametrize("text", ["", "squeue: error: x", "[]", '{"jobs": 5}', '{"nodes": []}', "[" * 100_000])
 def test_what_is_no_answer_is_an_error(text):
     with pytest.raises(SchedulerError, match=r"Slurm.s JSON"):
         slurm_json.jobs(text, "gpus", [])
@@ -332,6 +332,7 @@ def test_ended_jobs_are_read_as_the_accounting_told_them():
     skipped: list[str] = []
     ended = slurm_json.ended(recorded("sacct.json"), "gpus", skipped)
     assert skipped == []
+    assert {job.limit for job in ended} == {60.0}
     assert [(job.id, job.user, job.account, job.gpus, job.end - job.start) for job in ended] == [
         (1, "games", "red", 2, 1.0), (2, "games", "red", 4, 2.0), (3, "games", "red", 8, 3.0),
         (4, "games", "red", 1, 1.0), (5, "games", "red", 1, 1.0),
@@ -350,8 +351,9 @@ def test_a_forecast_goes_by_the_run_times_that_the_agent_goes_by(tmp_path, monke
             assert shown[job] == pytest.approx(run_time), info
         assert queue.seen("request").run_time.tolist() == [600.0, 120.0, 1800.0]
     came = state._replace(ended=(busy().ended[0]._replace(limit=90.0, gpus=1),))
-    assert whatif.coming_of(came, queue.view, (), "request").estimate.tolist() == [90.0]
-    assert whatif.coming_of(came, queue.view, (), "predicted").estimate.tolist() == [30.0]
+    past = experience.placed(experience.ended_jobs(came, queue.view.now), queue.view)
+    assert experience.coming_of(past, "request").estimate.tolist() == [90.0]
+    assert experience.coming_of(past, "predicted").estimate.tolist() == [30.0]
 
 
 def test_a_forecast_names_the_partitions_that_are_there(monkeypatch):
@@ -477,3 +479,45 @@ def test_compiling_is_told_once_and_only_where_something_is_compiled(capsys):
         for _ in range(2):
             event.start_event("numba:run_pass")
     assert capsys.readouterr().err.count("the first call on a machine") == 1
+
+
+def test_undo_puts_back_and_everything_else_is_shadow_where_no_mode_is_named(tmp_path):
+    assert [Config(undo=undo).manner for undo in (False, True)] == ["shadow", "apply"]
+    assert Config(undo=True, mode="shadow").manner == "shadow"
+    command = Recorded()
+    log = tmp_path / "log.jsonl"
+    log.write_text(json.dumps({**entry("ok"), "means": "site", "from": 0, "to": 7}) + "\n")
+    told = Slurm(Config(undo=True, log=str(log)), command=command, warn=print)
+    told.reader.state = lambda: busy()._replace(pending=(busy().pending[0]._replace(id=30, submit=NOW - 2.0, site=7),))
+    assert [move.words[-1] for move in told.undo()] == ["SiteFactor=0"]
+    assert any("SiteFactor=0" in words for words in command.sent)
+
+
+def test_a_full_disk_ends_no_agent_and_lets_nothing_be_sent(tmp_path):
+    command, warned = Recorded(), []
+    acting = Slurm(
+        Config(mode="apply", policy="sjf", partition=("gpu",), overtake=True, log=str(tmp_path / "log.jsonl")),
+        command=command,
+        warn=warned.append,
+    )
+    (tmp_path / "log.jsonl").symlink_to("/dev/full")
+    with pytest.raises(ConfigError, match="No space left"):
+        acting.round()
+    assert command.sent == []
+    acting.tell_trouble("the round came to nothing")  # as between rounds: it must not raise
+    assert "No space left" in warned[-1]
+
+
+def test_a_round_without_the_accounting_goes_by_what_squeue_tells(tmp_path):
+    class Without(Recorded):
+        def __call__(self, *words):
+            if words[0] == "sacct":
+                raise SchedulerError("sacct: No such file or directory")
+            return super().__call__(*words)
+
+    warned: list[str] = []
+    told = Config(policy="sjf", partition=("gpu",), overtake=True, accounting="sacct", log=str(tmp_path / "log.jsonl"))
+    acting = Slurm(told, command=Without(), warn=warned.append)
+    assert acting.round()
+    acting.round()
+    assert sum("taken from squeue alone" in line for line in warned) == 1

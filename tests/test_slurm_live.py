@@ -415,3 +415,82 @@ def test_a_thousand_pending_jobs_are_handled_quickly(slurm, tmp_path):
     told = [job for job in pending(slurm).values() if job["priority"] > 1]
     assert len(told) >= 99
     slurm.run("scancel", "--state=PENDING", "-u", "root")
+
+
+def program(name: str, *words: str) -> subprocess.CompletedProcess:
+    """One of the programs, run to its end."""
+    done = [sys.executable, str(ROOT / "orchestrator" / name), *words]
+    return subprocess.run(done, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_undo_by_the_command_that_is_told_of_puts_back_twice_and_after_jobs_have_ended(slurm, tmp_path):
+    blocked(slurm)
+    jobs = [noted(slurm, gpus=WHOLE, limit=str(m)) for m in (9, 5, 2)]
+    before, log = pending(slurm), str(tmp_path / "log.jsonl")
+    words = ("--policy", "sjf", "--partition", "gpu", "--log", log)
+    assert program("slurm.py", *words, "--mode", "apply", "--once").returncode == 0
+    assert pending(slurm) != before
+    shown = program("slurm.py", "--undo", "--log", log, "--mode", "shadow")
+    assert "would send" in shown.stdout
+    assert pending(slurm) != before
+    for said in ("sent: scontrol update", "nothing to undo"):  # twice does no harm
+        done = program("slurm.py", "--undo", "--log", log)
+        assert (done.returncode, said in done.stdout) == (0, True), done.stderr
+        assert pending(slurm) == before
+    assert program("slurm.py", *words, "--mode", "apply", "--once").returncode == 0
+    assert go(slurm, 3) == jobs[::-1]
+    until(lambda: not slurm.run("squeue", "-h", "-t", "PD,R,CG"))
+    done = program("slurm.py", "--undo", "--log", log)
+    assert (done.returncode, "nothing to undo" in done.stdout) == (0, True), done.stderr
+
+
+def test_a_second_agent_on_the_same_log_is_turned_away(slurm, tmp_path):
+    blocked(slurm)
+    noted(slurm, gpus=WHOLE, limit="5")
+    process = loop(tmp_path)
+    try:
+        log = tmp_path / "log.jsonl"
+        until(log.exists)
+        until(lambda: "another agent" in program("slurm.py", "--undo", "--log", str(log)).stderr)
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_slurm_does_not_wait_for_a_policy_that_takes_long(slurm, tmp_path):
+    blocked(slurm)
+    jobs = [noted(slurm, gpus=WHOLE, limit=str(m)) for m in (3, 1, 2)]
+    (tmp_path / "rule.py").write_text(
+        "import pathlib, time\n"
+        "def slow(view):\n"
+        f"    pathlib.Path('{tmp_path}/asked').touch()\n    time.sleep(600)\n    return view.run_time\n"
+    )
+    process = loop(tmp_path, "--policy", f"{tmp_path}/rule.py:slow")
+    try:
+        until((tmp_path / "asked").exists)
+        assert go(slurm, 3) == jobs
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_how_long_jobs_of_the_live_queue_will_wait(slurm, tmp_path):
+    for _ in range(4):
+        slurm.submit("sleep 1", gpus=4, limit="1")
+    until(lambda: not slurm.run("squeue", "-h", "-t", "PD,R,CG"))
+    blocked(slurm)
+    jobs = [noted(slurm, gpus=WHOLE, limit=str(m)) for m in (9, 5, 2)]
+    before = pending(slurm)
+    words = ("--partition", "gpu", "--against", "sjf", "--draws", "40", "--csv", str(tmp_path / "starts.csv"))
+    done = program("whatif.py", *words)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(",") for line in (tmp_path / "starts.csv").read_text().splitlines()]
+    assert rows[0][2:] == [f"{word}: {column}" for word in ("slurm", "sjf") for column in ("from", "median", "to")]
+    told = {int(row[0]): [float(value) for value in row[2:]] for row in rows[1:]}
+    assert sorted(told) == sorted(jobs)
+    assert sorted(jobs, key=lambda job: told[job][1]) == jobs  # as Slurm would
+    assert sorted(jobs, key=lambda job: told[job][4]) == jobs[::-1]
+    assert all(low <= middle <= high for row in told.values() for low, middle, high in (row[:3], row[3:]))
+    assert pending(slurm) == before
