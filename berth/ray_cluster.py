@@ -58,7 +58,7 @@ def connect(address: str, cpus: int) -> Any:
         check_address(address)
     if ray.is_initialized():
         ray.shutdown()
-    where = {"address": address} if address else {"num_cpus": cpus, "include_dashboard": False}
+    where = {"address": address} if address else {"address": "local", "num_cpus": cpus, "include_dashboard": False}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -45,7 +45,7 @@ class Learning(ABC):
     workers: int = option(0, "processes of Ray that play, 0 = this process, or as many as --ray-address has cores")
     ray_address: str = option("", "let workers play on the Ray cluster there: HOST:PORT, or auto", metavar="ADDR")
     share: int = option(
-        16, "with workers: environments that play a share of an epoch; what comes out depends on it, not on who plays"
+        32, "with workers: environments that play a share of an epoch; what comes out depends on it, not on who plays"
     )
     exp_name: str = option("", f"name of the experiment, a folder in {RUNS}/; default: the cluster's name")
     config: str = option("", "read settings from a file (config.json of a run); flags go before it", metavar="FILE")
