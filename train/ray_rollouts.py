@@ -64,11 +64,12 @@ class Player:
         """Which Berth this is."""
         return fingerprint()
 
-    def collect(self, weights: Weights, wanted: Wanted, count: int) -> tuple[Batch, Episodes]:
-        """Play a share in so many environments, with these weights."""
+    def collect(self, weights: Weights, wanted: Wanted, count: int) -> tuple[Batch, Episodes, float]:
+        """Play a share in so many environments, with these weights; and the seconds that it took."""
         from berth.streams import stream
         from train.rollouts import collect
 
+        begin = time.perf_counter()
         if weights.version != self.version:
             take_weights(self.learner, weights)
             self.version = weights.version
@@ -76,7 +77,8 @@ class Player:
             self.envs[count] = self.recipe.make_env(self.recipe.config, self.parts, count)
         w = wanted
         rng = stream(w.seed, w.actions)
-        return collect(self.envs[count], self.learner, w.seeds, rng, w.exploration, w.gamma, w.lam, w.most)
+        batch, ended = collect(self.envs[count], self.learner, w.seeds, rng, w.exploration, w.gamma, w.lam, w.most)
+        return batch, ended, time.perf_counter() - begin
 
 
 def weights_to_send(learner: "Learner", version: int) -> Weights:
@@ -143,6 +145,7 @@ class Crew:
         self.coming: dict[Any, Any] = {}  # who will be ready -> worker
         self.idle: list[Any] = []
         self.lost = 0  # workers that died
+        self.busiest = 0.0  # seconds that the busiest worker has played in the last epoch
         for _ in range(self.workers):
             self._replace()
 
@@ -163,6 +166,7 @@ class Crew:
         weights = self.ray.put(weights_to_send(learner, self.version))
         shares = cut(wanted, self.envs, self.config.share)
         found: dict[int, tuple[Batch, Episodes]] = {}
+        busy: dict[Any, float] = {}  # worker -> seconds
         left, deaths, since = deque(range(len(shares))), [0] * len(shares), time.monotonic()
         playing: dict[Any, tuple[Any, int]] = {}  # result -> worker, share
         while len(found) < len(shares):
@@ -186,9 +190,11 @@ class Crew:
                 left.appendleft(number)
                 self._replace()
                 continue
-            found[number] = result
+            found[number] = result[:2]
+            busy[worker] = busy.get(worker, 0.0) + result[2]
             self.idle.append(worker)
             tick(sum(len(episodes.gain) for _, episodes in found.values()))
+        self.busiest = max(busy.values())
         return joined([found[number] for number in range(len(shares))])
 
     def _wait(self, expected: list[Any], since: float) -> Any:
@@ -221,11 +227,11 @@ class Crew:
             raise ConfigError(f"a worker has Berth {its}, this is {fingerprint()}; want the same on every node")
         self.idle.append(worker)
 
-    def _result(self, done: Any) -> tuple[Batch, Episodes] | None:
+    def _result(self, done: Any) -> tuple[Batch, Episodes, float] | None:
         """What a worker has collected; None where it, or its node with the result, is lost."""
         errors = self.ray.exceptions
         try:
-            result: tuple[Batch, Episodes] = self.ray.get(done)
+            result: tuple[Batch, Episodes, float] = self.ray.get(done)
         except errors.RayTaskError:
             raise
         except (errors.RayActorError, errors.ObjectLostError, errors.WorkerCrashedError):
