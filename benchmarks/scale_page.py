@@ -106,8 +106,9 @@ def measured_part(known: dict[str, Any]) -> str:
                    [[name, f"{math.exp(m[0]):.3g}", *(f"{x:.2f}" for x in m[1:])]
                     for name, m in known["model"].items()])  # fmt: skip
     seen, unseen = errors(known, "replay"), errors(known, "held_out")
-    lines += [f"At the points above the model is off by a factor of {_mean(seen):.2f} on average, {max(seen):.2f} at "
-              f"most; at those below, which it has not seen, by {_mean(unseen):.2f} and {max(unseen):.2f}.", ""]  # fmt: skip
+    fitted = f"by a factor of {_mean(seen):.2f} on average, {max(seen):.2f} at most"
+    tested = f"by {_mean(unseen):.2f} and {max(unseen):.2f}"
+    lines += [f"At the points above the model is off {fitted}; at those below, which it has not seen, {tested}.", ""]
     lines += table(head, replay_rows(known, "held_out"))
     lines += [f"Peak memory, GB = {base:.2f} + {per_jobs:.2f} · million jobs + {per_gpus:.3f} · thousand GPUs.", ""]
     lines += ["### At 100,000 GPUs", "", "By the model, a replay of 10,000,000 jobs:", ""]

@@ -1,5 +1,6 @@
 """Play every combination of clusters, workloads, policies, placers, loads, seeds and score types."""
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,14 +51,14 @@ class Config:
 
     spec: str = argument("the lists", "SPEC.toml")
     out: str = option("", "where results go; default: data/sweeps/NAME of the SPEC", metavar="DIR")
-    processes: int = option(2, "processes of this machine, on one core each; on Ray: tasks at a time, if given")
+    processes: int = option(0, "cells at a time, on a core each; 0 = as many as this machine, or the cluster, has")
     ray_address: str = option("", "do it on the Ray cluster there: HOST:PORT, or auto", metavar="ADDR")
     retries: int = option(2, "how often a cell that fails is tried again")
     timeout: float = option(0.0, "seconds that a cell may take, 0 = any time", metavar="S")
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a value that cannot be."""
-        for name, low, high in (("processes", 1, 4096), ("retries", 0, 1000), ("timeout", 0, 10**7)):
+        for name, low, high in (("processes", 0, 4096), ("retries", 0, 1000), ("timeout", 0, 10**7)):
             if not low <= getattr(self, name) <= high:
                 raise ConfigError(f"{name} {getattr(self, name):g}: want a number from {low} to {high:,}")
 
@@ -77,7 +78,7 @@ def main(words: Sequence[str] | None = None) -> None:
     rows = [cell.row() | journal.rows[key]["result"] for key, cell in cells.items() if key in journal.rows]
     journal.close()
     for outcome in failed:
-        tell(f"FAILED  {outcome.task.name}: {outcome.trouble} ({outcome.tries} tries)")
+        tell(f"FAILED  {outcome.task.name}: {outcome.trouble} (tries: {outcome.tries})")
     if rows:
         summary = summary_of(rows)
         files = write_tables(out, rows, summary)
@@ -122,8 +123,8 @@ def play_all(config: Config, cells: dict[str, Cell], journal: Journal) -> list[O
 def _engine(config: Config) -> Engine:
     """Who plays the cells."""
     if config.ray_address:
-        return RayTasks(play_cell, config.ray_address)
-    return Processes(play_cell, config.processes)
+        return RayTasks(play_cell, config.ray_address, config.processes)
+    return Processes(play_cell, config.processes or os.cpu_count() or 1)
 
 
 if __name__ == "__main__":

@@ -287,7 +287,7 @@ def test_cells_that_fail_are_reported_and_the_others_are_done(tmp_path):
     assert done.returncode == 1
     assert done.stdout.count("FAILED  synthetic sample rules.py:bad@fit") == 6
     assert "ZeroDivisionError: of no use" in done.stdout
-    assert "(2 tries)" in done.stdout
+    assert "(tries: 2)" in done.stdout
     assert "6 of 12 cells are done, 6 failed" in done.stdout
     assert len(pd.read_csv(tmp_path / "out/table.csv")) == 6
     (tmp_path / "rules.py").write_text("def bad(view):\n    return view.gpus\n")
@@ -343,7 +343,7 @@ def test_mistakes_in_a_spec_are_told_before_anything_is_played(old, new, said, t
     [
         ("nowhere.toml", "nowhere.toml: No such file"),
         ("", "SPEC.toml"),
-        ("x.toml --processes 0", "processes 0: want a number from 1"),
+        ("x.toml --processes -1", "processes -1: want a number from 0"),
         ("x.toml --retries -1", "retries -1: want a number from 0"),
         ("x.toml --timeout soon", "wanted a number"),
     ],
