@@ -5,8 +5,7 @@ import os
 import platform
 import socket
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +41,6 @@ def load_ray() -> Any:
         oldest = ".".join(map(str, OLDEST))
         raise ConfigError(f"Ray {ray.__version__} is installed, want {oldest} or later: {HOW}")
     return ray
-
-
-@contextmanager
-def connected(address: str, cpus: int) -> Iterator[Any]:
-    """Ray, joined at an address, or started on this machine for so many workers; it is left, or stopped, at the end."""
-    yield connect(address, cpus)
-    disconnect()
 
 
 def connect(address: str, cpus: int) -> Any:
@@ -99,6 +91,12 @@ def check_address(address: str) -> None:
         raise ConfigError(f"ray_address {address}: nobody answers ({trouble}); {want}") from None
     if len(answer) < 4 or answer[3] != 4:
         raise ConfigError(f"ray_address {address}: who answers there is not Ray; {want}")
+
+
+def enter(folder: str) -> None:
+    """Go where another process is, so that its relative paths mean the same; a machine without that folder stays."""
+    with suppress(OSError):
+        os.chdir(folder)
 
 
 def fingerprint() -> str:

@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from berth.errors import ClusterError, ConfigError, TraceError
-from berth.ray_cluster import connect, disconnect, fingerprint
+from berth.ray_cluster import connect, disconnect, enter, fingerprint
 from eval.tasks import Answer, Task
 
 ONE_CORE = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1",
@@ -141,7 +141,7 @@ class RayTasks:
         self._ray = connect(address, slots)
         self.slots = slots or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         self._remote = self._ray.remote(_answer).options(num_cpus=1, max_retries=0)
-        self._function, self._mine = function, fingerprint()
+        self._function, self._here = function, (fingerprint(), os.getcwd())
         self._keys: dict[Any, str] = {}
 
     def prefers(self) -> str | None:
@@ -150,7 +150,7 @@ class RayTasks:
 
     def send(self, task: Task) -> None:
         """Give a task to the cluster."""
-        self._keys[self._remote.remote(self._function, task.key, task.order, self._mine)] = task.key
+        self._keys[self._remote.remote(self._function, task.key, task.order, *self._here)] = task.key
 
     def receive(self, seconds: float) -> list[Answer]:
         """The answers that have come; a process or node that has died has answered, too."""
@@ -181,8 +181,9 @@ class RayTasks:
         disconnect()
 
 
-def _answer(function: Work, key: str, order: Any, berth: str) -> Answer:
+def _answer(function: Work, key: str, order: Any, berth: str, folder: str) -> Answer:
     """Do a task where it was sent to, if the same Berth is there."""
+    enter(folder)
     if fingerprint() != berth:
         said = f"a worker has Berth {fingerprint()}, this is {berth}; want the same on every node"
         return Answer(key, trouble=said, hopeless=True)

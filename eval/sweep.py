@@ -1,4 +1,4 @@
-"""Play every combination of clusters, workloads, policies, placers, loads, seeds and score types."""
+"""Every combination of the lists in a file, played once."""
 
 import os
 import sys

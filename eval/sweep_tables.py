@@ -1,4 +1,4 @@
-"""The tables of a sweep: a row for each cell, and means with intervals over seeds."""
+"""The tables of a sweep: a row for each cell, a mean with its interval over seeds."""
 
 from pathlib import Path
 from typing import Any

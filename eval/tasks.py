@@ -1,4 +1,4 @@
-"""Tasks worked off by processes of this machine, or by Ray: retried, timed, and done once."""
+"""Tasks worked off by processes of this machine, or by Ray: retried, timed, done once."""
 
 import time
 from collections import deque

@@ -160,7 +160,7 @@ def test_nobody_is_waited_for_without_end(tmp_path, cluster, monkeypatch):
 
     def _huge(self):
         kind = ray.remote(ray_rollouts.Player)
-        self._hire = lambda: kind.options(num_cpus=1000).remote(self.recipe, self.parts)
+        self._hire = lambda: kind.options(num_cpus=1000).remote(self.recipe, self.parts, "/")
         plain(self)
 
     monkeypatch.setattr(Crew, "_replace", _huge)

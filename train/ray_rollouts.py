@@ -1,5 +1,6 @@
 """Episodes played by workers of Ray, whoever of them lives."""
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -9,7 +10,7 @@ import numpy as np
 
 from berth.console import tell
 from berth.errors import ConfigError, SimulationError
-from berth.ray_cluster import connect, disconnect, fingerprint
+from berth.ray_cluster import connect, disconnect, enter, fingerprint
 from train.buffer import Batch
 from train.checkpoint import weights_of
 from train.config import Learning
@@ -48,11 +49,12 @@ class Weights(NamedTuple):
 class Player:
     """A worker: on one core, with environments and networks of its own, it plays shares of epochs."""
 
-    def __init__(self, recipe: Recipe, parts: Any) -> None:
+    def __init__(self, recipe: Recipe, parts: Any, folder: str) -> None:
         import numba
 
         from train.quiet import load_tensorflow
 
+        enter(folder)
         numba.set_num_threads(1)
         load_tensorflow(recipe.config.seed, threads=1)
         self.recipe, self.parts = recipe, parts
@@ -141,7 +143,7 @@ class Crew:
         if shares < self.workers:
             tell(f"note: an epoch has {shares} share(s) for {self.workers} workers; a smaller --share makes more")
         kind = self.ray.remote(Player)
-        self._hire = lambda: kind.options(num_cpus=1, max_restarts=0).remote(self.recipe, self.parts)
+        self._hire = lambda: kind.options(num_cpus=1, max_restarts=0).remote(self.recipe, self.parts, os.getcwd())
         self.coming: dict[Any, Any] = {}  # who will be ready -> worker
         self.idle: list[Any] = []
         self.lost = 0  # workers that died
