@@ -97,6 +97,7 @@ class _Worker:
         theirs.close()
 
     def send(self, key: str, order: Any) -> None:
+        """Give it a task."""
         with suppress(OSError):  # it has died; `receive` will tell
             self.pipe.send((key, order))
 
