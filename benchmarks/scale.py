@@ -22,7 +22,7 @@ from berth.errors import BerthError, ConfigError
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = ROOT / "docs/results/scale.json"
 
-LIMIT = 120
+LIMIT = 240
 """Seconds after which a point is given up; that it was is told."""
 
 EASY_LOADS = (0.8, 0.9, 0.95, 1.0, 1.05, 1.2)

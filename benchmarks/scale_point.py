@@ -1,4 +1,7 @@
-"""One measured point of docs/scale.md: a replay, or some training, at a size; printed as JSON."""
+"""One measured point of docs/scale.md: a replay, or some training, at a size; printed as JSON.
+
+Seconds are those of the processor, on one core, so that other work on the machine matters little.
+"""
 
 import json
 import resource
@@ -42,11 +45,11 @@ def cluster_of(gpus: int) -> Cluster:
 def replay(config: Config, trace: Trace) -> dict[str, Any]:
     """Seconds of a replay, and how long its queue was: jobs that wait, averaged over time."""
     workload = prepare(trace, cluster_of(config.gpus), load=config.load)
-    begin = time.perf_counter()
+    begin = time.process_time()
     simulation = Simulation(workload, config.policy, config.discipline)
-    ready = time.perf_counter()
+    ready = time.process_time()
     schedule = simulation.run()
-    done = time.perf_counter()
+    done = time.process_time()
     waited = schedule.start - workload.trace.submit
     return {
         "jobs": len(workload), "load": workload.load, "setup_s": ready - begin, "run_s": done - ready,
@@ -67,22 +70,22 @@ def training(config: Config, trace: Trace) -> dict[str, Any]:
     from train.rollouts import InProcess, Wanted, shape_of
     from train.run import make_learner
 
-    numba.set_num_threads(1)
+    numba.set_num_threads(1)  # so that seconds of the processor are seconds
     settings = Training(cluster="philly", window=config.window, load=config.load)
     options = settings.environment("train") | {"cluster": cluster_of(config.gpus), "workload": trace}
-    begin = time.perf_counter()
+    begin = time.process_time()
     env = SchedulingVectorEnv(config.envs, AutoresetMode.DISABLED, copy=False, **options)
-    ready = time.perf_counter()
+    ready = time.process_time()
     learner = make_learner(settings, shape_of(env))
     collector, rng = InProcess(env), np.random.default_rng(0)
     wanted = Wanted(list(range(10**5)), 0, "actions", 0.0, 1.0, 0.97, config.envs * 4)
     batch, _ = collector.collect(learner, wanted, lambda _done: None)  # compiles
     learner.update(batch, rng, 1e-3, 1e-3, 0.0)
-    played = time.perf_counter()
+    played = time.process_time()
     batch, _ = collector.collect(learner, wanted._replace(most=config.decisions), lambda _done: None)
-    learned = time.perf_counter()
+    learned = time.process_time()
     told = learner.update(batch, rng, 1e-3, 1e-3, 0.0)
-    done = time.perf_counter()
+    done = time.process_time()
     count = len(batch.action)
     waiting = [int(env.rows[e]["waiting"]) for e in range(config.envs)]
     return {

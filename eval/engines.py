@@ -17,6 +17,12 @@ ONE_CORE = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTER
             "NUMBA_NUM_THREADS": "1"}  # fmt: skip
 """The environment of processes that stand side by side, each on a core."""
 
+READY = "ready"
+"""What a process says when it has loaded what it needs."""
+
+LOADING = 120.0
+"""Seconds in which a process must have begun."""
+
 Work = Callable[[Any], Any]
 
 
@@ -66,7 +72,11 @@ class Processes:
             key = pipes[pipe]
             worker = self._busy.pop(key)
             try:
-                answers.append(worker.pipe.recv())
+                answer = worker.pipe.recv()
+                if answer == READY:  # one that took very long to begin
+                    worker.ready, self._busy[key] = True, worker
+                    continue
+                answers.append(answer)
                 self._idle.append(worker)
             except (EOFError, OSError):
                 answers.append(Answer(key, trouble=worker.end()))
@@ -89,7 +99,7 @@ class _Worker:
     """A process, and the pipe to it."""
 
     def __init__(self, context: Any, function: Work, environment: dict[str, str]) -> None:
-        self.group = ""
+        self.group, self.ready = "", False
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, function), daemon=False)
         with _added(environment):
@@ -97,8 +107,11 @@ class _Worker:
         theirs.close()
 
     def send(self, key: str, order: Any) -> None:
-        """Give it a task."""
-        with suppress(OSError):  # it has died; `receive` will tell
+        """Give it a task, once it has loaded what it needs: that is not the task's time."""
+        with suppress(OSError, EOFError):  # it has died; `receive` will tell
+            if not self.ready and self.pipe.poll(LOADING):
+                self.pipe.recv()
+                self.ready = True
             self.pipe.send((key, order))
 
     def end(self) -> str:
@@ -131,6 +144,7 @@ def _serve(pipe: Connection, function: Work) -> None:
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(EOFError, OSError):
+        pipe.send(READY)
         while True:
             pipe.send(done_by(function, *pipe.recv()))
 

@@ -84,8 +84,8 @@ def work_off(tasks: Sequence[Task], engine: Engine, manner: Manner, heard: Heard
         while left or busy:
             while left and len(busy) < engine.slots:
                 task, number = _next(left, engine.prefers(), {task.group for task, *_ in busy.values()})
-                busy[task.key] = task, number, time.monotonic()
                 engine.send(task)
+                busy[task.key] = task, number, time.monotonic()
             answers = engine.receive(_patience(busy, manner.timeout))
             for key in [key for key, (*_, since) in busy.items() if _is_late(since, manner.timeout)]:
                 if all(answer.key != key for answer in answers):

@@ -79,9 +79,12 @@ def test_shares_by_hand():
     assert [seed for part, _ in steps for seed in part.seeds] == list(range(100))
 
 
-def test_any_number_of_workers_gives_the_same_weights(tmp_path, cluster, undisturbed):
+def test_any_number_of_workers_gives_the_same_weights(tmp_path, cluster, undisturbed, monkeypatch):
+    sent, plain = [], ray_rollouts.weights_to_send
+    monkeypatch.setattr(ray_rollouts, "weights_to_send", lambda *a: sent.append(1) or plain(*a))
     run = train(tmp_path / "two", cluster, workers=2)
     assert run.collector.workers == 2
+    assert len(sent) == SPREAD["epochs"], "weights are sent once an epoch, whatever shares and workers there are"
     assert same(weights(tmp_path / "two"), undisturbed)
     run = train(tmp_path / "all", cluster)
     assert run.collector.workers == 2, "as many as the cluster has cores"
