@@ -147,7 +147,7 @@ def test_engines_survive_what_tasks_do(kind, tmp_path):
     engine = Processes(behave, 2) if kind == "processes" else RayTasks(behave, "", 2)
     orders = [f"die {tmp_path}/d", f"hang {tmp_path}/h", "raise", "mistake", *["pid"] * 6]
     given = [Task(str(k), order, order) for k, order in enumerate(orders)]
-    found = work_off(given, engine, Manner(retries=1, timeout=15.0 if kind == "ray" else 4.0))
+    found = work_off(given, engine, Manner(retries=1, timeout=25.0 if kind == "ray" else 4.0))
     assert [one.tries for one in found[:4]] == [2, 2, 2, 1]
     assert [bool(one.trouble) for one in found] == [False, False, True, True, *[False] * 6]
     assert "ZeroDivisionError: of no use (test_sweep.py:" in found[2].trouble
