@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.scale_page import write_page
+from benchmarks.scale_page import terms, write_page
 from berth.commandline import option, parse, run, written_whole
 from berth.console import tell
 from berth.errors import BerthError, ConfigError
@@ -87,8 +87,8 @@ def measure(point: dict[str, Any]) -> dict[str, Any]:
 
 
 def sizes(row: dict[str, Any]) -> list[float]:
-    """What the cost of a replayed job is a power of: 1, jobs, GPUs, 1 + queue, as logarithms."""
-    return [1.0, float(np.log(row["jobs"])), float(np.log(row["asked"]["gpus"])), float(np.log1p(row["queue"]))]
+    """What the logarithm of a replayed job's cost is a sum of: scale_page.terms at a measured point."""
+    return terms(row["jobs"], row["asked"]["gpus"], row["queue"])
 
 
 def cost(row: dict[str, Any]) -> float:
