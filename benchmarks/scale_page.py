@@ -112,7 +112,7 @@ def measured_part(known: dict[str, Any]) -> str:
     lines = ["## Replay", "", "Queue: jobs that wait, averaged over time. Seconds: setting up, then running.", ""]
     lines += table(head, replay_rows(known, "replay"))
     formula = (
-        "µs a job = A · jobs^b · GPUs^(c + e·w) · (1 + queue)^d, where w = queue / (1 + queue) is about how often "
+        "µs a job = A · jobs^b · GPUs^(c + e·w) · (1 + queue)^d, where w = queue / (1 + queue) is how often "
     )
     lines += ["### The model", "", f"{formula}somebody waits; least squares of logarithms:", ""]
     lines += table(["discipline", "A", "b (jobs)", "c (GPUs)", "e (GPUs, while jobs wait)", "d (queue)"],
