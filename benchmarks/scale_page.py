@@ -111,9 +111,7 @@ def measured_part(known: dict[str, Any]) -> str:
     base, per_jobs, per_gpus = known["memory"]
     lines = ["## Replay", "", "Queue: jobs that wait, averaged over time. Seconds: setting up, then running.", ""]
     lines += table(head, replay_rows(known, "replay"))
-    formula = (
-        "µs a job = A · jobs^b · GPUs^(c + e·w) · (1 + queue)^d, where w = queue / (1 + queue) is how often "
-    )
+    formula = "µs a job = A · jobs^b · GPUs^(c + e·w) · (1 + queue)^d, where w = queue / (1 + queue) is how often "
     lines += ["### The model", "", f"{formula}somebody waits; least squares of logarithms:", ""]
     lines += table(["discipline", "A", "b (jobs)", "c (GPUs)", "e (GPUs, while jobs wait)", "d (queue)"],
                    [[name, f"{math.exp(m[0]):.3g}", *(f"{x:.2f}" for x in m[1:])]
