@@ -4,17 +4,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test check slurm-test format bench results clean
+.PHONY: help setup demo test check slurm-test format bench scale results clean
 
 help:            ## say what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
-setup: $(STAMP)  ## make .venv and install what requirements.txt and requirements-dev.txt name
+setup: $(STAMP)  ## make .venv and install what requirements.txt, requirements-dev.txt and requirements-ray.txt name
 
-$(STAMP): requirements.txt requirements-dev.txt pyproject.toml
+$(STAMP): requirements.txt requirements-dev.txt requirements-ray.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Berth needs Python >= 3.10; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt -r requirements-dev.txt -r requirements-ray.txt
 	@touch $@
 
 demo: setup      ## train a policy on the shipped Philly sample, and judge it beside heuristics: tables, pictures, a page
@@ -49,6 +49,10 @@ bench: setup     ## the benchmarks: speed as ratios in one run
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/hosts.py
 	$(BIN)/python benchmarks/serving.py
+	$(BIN)/python benchmarks/scaling_out.py
+
+scale: setup     ## what replay and training cost against jobs, GPUs and queue length: docs/scale.md
+	$(BIN)/python benchmarks/scale.py
 
 results: setup   ## the long experiments: learned policies against heuristics (goes on where it stopped); samples; placers
 	$(BIN)/python benchmarks/headline.py

@@ -3,12 +3,13 @@
     python benchmarks/allocation_study.py                                # runs all (an hour), prints the tables
     python benchmarks/allocation_study.py --again data/allocation_study.csv --write 1
 
-The runs are kept in data/allocation_study.csv. --write puts the tables into docs/results/allocation.md and every single
-cell into docs/results/allocation.csv. Real traces are looked for in ../shared/traces, and left out where absent.
+It may be stopped at any time: the same command goes on. The runs are kept in data/allocation_study.csv. --write puts
+the tables into docs/results/allocation.md and every single cell into docs/results/allocation.csv. Real traces are
+looked for in ../shared/traces, and left out where absent.
 """
 
+import json
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -30,6 +31,9 @@ from envs.clusters import CLUSTERS, find_cluster
 from envs.metrics import summarize
 from envs.sim.simulator import simulate
 from envs.workload import prepare
+from eval.engines import Processes
+from eval.journal import Journal
+from eval.tasks import Manner, Outcome, Task, work_off
 from eval.waits import starts
 from traces.read import read_trace
 from traces.trace import Trace
@@ -100,21 +104,41 @@ def run_all(config: Config) -> pd.DataFrame:
     """All windows of all traces, a few at a time."""
     names = [name for name in config.traces or TRACES if config.traces or _is_there(name)]
     placers = tuple(dict.fromkeys(("lex", *config.placers)))
-    rows: list[dict[str, object]] = []
-    with Progress(console=console(), transient=True) as bar, ProcessPoolExecutor(config.processes) as processes:
-        tasks = [
-            processes.submit(run_window, name, number, first, config.jobs, placers)
-            for name in names
-            for number, first in enumerate(window_starts(len(load_trace(name)), config.windows, config.jobs))
-        ]
-        task = bar.add_task("windows", total=len(tasks))
-        for done in as_completed(tasks):
-            rows += done.result()
-            bar.advance(task)
+    path = writable_file("--keep", config.keep, ".csv")
+    orders = [
+        (name, number, first, config.jobs, placers)
+        for name in names
+        for number, first in enumerate(window_starts(len(load_trace(name)), config.windows, config.jobs))
+    ]
+    tasks = [Task(json.dumps(order), f"{order[0]} window {order[1]}", order, order[0]) for order in orders]
+    journal = Journal(path.with_suffix(".jsonl"))
+    failed: list[Outcome] = []
+    with Progress(console=console(), transient=True) as bar:
+        left = [task for task in tasks if task.key not in journal.rows]
+        windows = bar.add_task("windows", total=len(tasks), completed=len(tasks) - len(left))
+
+        def _heard(outcome: Outcome) -> None:
+            if outcome.trouble:
+                failed.append(outcome)
+            else:
+                journal.add(outcome.task.key, rows=outcome.value)
+            bar.advance(windows)
+
+        work_off(left, Processes(run_order, config.processes), Manner(), _heard)
+    if failed:
+        raise ConfigError(f"{len(failed)} windows failed, {failed[0].task.name}: {failed[0].trouble}")
+    rows = [row for task in tasks for row in journal.rows[task.key]["rows"]]
+    journal.close()
     table = pd.DataFrame(rows).sort_values(["trace", "window", *CELL, "placer"])
-    with written_whole(writable_file("--keep", config.keep, ".csv")) as path:
-        table.to_csv(path, index=False)
+    with written_whole(path) as begun:
+        table.to_csv(begun, index=False)
+    journal.path.unlink()  # whole: the next study begins anew
     return table
+
+
+def run_order(order: tuple[str, int, int, int, tuple[str, ...]]) -> list[dict[str, object]]:
+    """Replay the window of a task."""
+    return run_window(*order)
 
 
 def _is_there(name: str) -> bool:

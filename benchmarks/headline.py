@@ -12,11 +12,8 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +25,7 @@ from benchmarks.headline_page import write_page
 from berth.commandline import option, parse, run, written_whole
 from berth.console import tell
 from envs.clusters import CLUSTERS
+from eval.commands import Command, run_commands
 from eval.paired import compare
 from train.checkpoint import BEST, load, save
 
@@ -160,24 +158,13 @@ def evaluations(config: Config) -> Iterator[tuple[str, list[str], Path]]:
 
 def work_off(tasks: Sequence[tuple[str, list[str], Path]], processes: int) -> None:
     """Run commands that are not done, some at a time; one that fails is told, and the others go on."""
-    left = [task for task in tasks if not (ROOT / task[2]).is_file()]
-    alone = {"OMP_NUM_THREADS": "1", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1",
-             "NUMBA_NUM_THREADS": "1"} if processes > 1 else {}  # fmt: skip
-
-    def _do(task: tuple[str, list[str], Path]) -> None:
-        name, words, _ = task
-        begin = time.monotonic()
-        log = ROOT / "data/headline" / f"{name.replace(' ', '_')}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w") as out:
-            code = subprocess.run(
-                [sys.executable, *words], cwd=ROOT, env=os.environ | alone, stdout=out, stderr=subprocess.STDOUT
-            ).returncode  # fmt: skip
-        said = "done" if code == 0 else f"FAILED ({code}), see {log}"
-        tell(f"{name}: {said} in {time.monotonic() - begin:.0f} s")
-
-    with ThreadPoolExecutor(processes) as pool:
-        list(pool.map(_do, left))
+    logs = ROOT / "data/headline"
+    commands = [
+        Command(name, [sys.executable, *words], str(ROOT), str(logs / f"{name.replace(' ', '_')}.log"))
+        for name, words, done in tasks
+        if not (ROOT / done).is_file()
+    ]
+    run_commands(commands, processes)
 
 
 def summarize(one: Experiment, score: str, told: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ python benchmarks/hosts_study.py             # what is trained already is not tr
 """
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -17,7 +16,9 @@ import pandas as pd
 
 from berth.commandline import option, parse, run, written_whole
 from berth.console import tell
+from berth.errors import SimulationError
 from envs.host_options import BASELINES
+from eval.commands import Command, run_commands
 from eval.paired import compare
 from train.host_config import TEST_SEEDS
 
@@ -77,18 +78,14 @@ def evaluation(config: Config, hosts: int) -> list[str]:
 
 def train(config: Config) -> None:
     """Train what has not been trained, some runs at a time."""
-    left = [
-        seed for seed in range(config.seeds) if not (ROOT / f"data/logs/{NAME}/{NAME}_s{seed}/report.json").is_file()
-    ]
-    alone = dict.fromkeys(("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "NUMBA_NUM_THREADS"), "1")
-    while left:
-        some, left = left[: config.processes], left[config.processes :]
-        running = []
-        for seed in some:
+    commands = []
+    for seed in range(config.seeds):
+        if not (ROOT / f"data/logs/{NAME}/{NAME}_s{seed}/report.json").is_file():
             tell(shlex.join(["python", *training(seed)]))
-            running.append(subprocess.Popen([sys.executable, *training(seed)], cwd=ROOT, env=os.environ | alone))
-        if any(one.wait() for one in running):
-            raise SystemExit("a run failed")
+            log = str(ROOT / f"data/{NAME}_s{seed}.log")
+            commands.append(Command(f"seed {seed}", [sys.executable, *training(seed)], str(ROOT), log))
+    if any(outcome.trouble for outcome in run_commands(commands, config.processes)):
+        raise SimulationError("a run failed; the same command does what is left")
 
 
 def changes(table: pd.DataFrame, models: list[str], name: str, seeds: list[int]) -> dict[str, Any]:

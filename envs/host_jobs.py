@@ -47,14 +47,14 @@ def room_for_jobs(options: HostOptions) -> int:
     """The most jobs that an episode can have."""
     if not options.workload:
         return options.episode_length * options.max_jobs_per_step
-    return min(options.trace_jobs, len(_jobs_of(options).submit))
+    return min(options.trace_jobs, len(trace_jobs(options).submit))
 
 
 def largest_job(options: HostOptions) -> tuple[int, int]:
     """The most cores, and the most memory, that a job can ask for."""
     if not options.workload:
         return options.job_cores_range[1], options.job_memory_range[1]
-    known = _jobs_of(options)
+    known = trace_jobs(options)
     kept = _holdable(known, _trace_hosts(options))
     if not kept.any():
         raise ConfigError(
@@ -68,7 +68,7 @@ def notes(options: HostOptions) -> list[str]:
     """What a user should know of how the trace was read; nothing of generated jobs."""
     if not options.workload:
         return []
-    known = _jobs_of(options)
+    known = trace_jobs(options)
     never = len(known.submit) - int(_holdable(known, _trace_hosts(options)).sum())
     told = (
         f"{options.workload}: {never:,} of {len(known.submit):,} jobs fit no host even if it is empty, and are left out"
@@ -125,7 +125,7 @@ def _offered(jobs: np.ndarray, hosts: np.ndarray, span: float) -> float:
     return max(shares) / max(span, 1e-9)
 
 
-class _Known(NamedTuple):
+class TraceJobs(NamedTuple):
     """The jobs of a trace that ask for cores and memory."""
 
     submit: np.ndarray  # (jobs,) s
@@ -136,13 +136,27 @@ class _Known(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _jobs_of(options: HostOptions) -> _Known:
-    """The jobs of the trace that options name."""
-    return _known_jobs(options.workload, -1.0 if options.memory_per_core is None else options.memory_per_core)
+def trace_jobs(options: HostOptions) -> TraceJobs:
+    """The jobs of the trace that options name; raises ConfigError where they have no cores or no memory."""
+    key = _key(options)
+    return _taken_up[key] if key in _taken_up else _known_jobs(*key)
+
+
+def take_up_jobs(options: HostOptions, jobs: TraceJobs) -> None:
+    """Use these as the jobs of the trace that options name, in this process, instead of reading the file."""
+    _taken_up[_key(options)] = jobs
+
+
+_taken_up: dict[tuple[str, float], TraceJobs] = {}
+"""What another process has read, by file and `memory_per_core`."""
+
+
+def _key(options: HostOptions) -> tuple[str, float]:
+    return options.workload, -1.0 if options.memory_per_core is None else options.memory_per_core
 
 
 @lru_cache(maxsize=4)
-def _known_jobs(path: str, memory_per_core: float) -> _Known:
+def _known_jobs(path: str, memory_per_core: float) -> TraceJobs:
     """Read a trace; raises ConfigError where its jobs have no cores or no memory.
 
     `memory_per_core` stands for the memory that is not told, MB; those jobs are left out where it is below 0.
@@ -160,7 +174,7 @@ def _known_jobs(path: str, memory_per_core: float) -> _Known:
         )
     told = [f"{path}: {int(unknown.sum()):,} jobs without cores or memory are left out"] if unknown.any() else []
     kept = ~unknown
-    return _Known(
+    return TraceJobs(
         trace.submit[kept] - trace.submit[kept][0], trace.run_time[kept], np.ceil(cores[kept]).astype(np.int64),
         np.ceil(memory[kept]).astype(np.int64), trace.machine, tuple(told),
     )  # fmt: skip
@@ -172,18 +186,18 @@ def _trace_hosts(options: HostOptions) -> np.ndarray:
     Their cores are those of the nodes in the file's header, where these have several.
     """
     hosts = _hosts(options, stream(0, "hosts of a trace"))
-    cores = _nodes_cores(_jobs_of(options))
+    cores = _nodes_cores(trace_jobs(options))
     if cores:
         hosts["cores"] = cores
     return hosts
 
 
-def _nodes_cores(known: _Known) -> int:
+def _nodes_cores(known: TraceJobs) -> int:
     """The cores of a node as a file's header tells, 0 where it does not, or nodes have but one."""
     return known.machine[1] if known.machine is not None and known.machine[1] > 1 else 0
 
 
-def _holdable(known: _Known, hosts: np.ndarray) -> np.ndarray:
+def _holdable(known: TraceJobs, hosts: np.ndarray) -> np.ndarray:
     """Which jobs some host could hold if it were empty."""
     found = np.zeros(len(known.submit), bool)
     for cores, memory in np.unique(hosts[["cores", "memory"]]):
@@ -193,7 +207,7 @@ def _holdable(known: _Known, hosts: np.ndarray) -> np.ndarray:
 
 def _from_trace(options: HostOptions, seed: int) -> Episode:
     """Consecutive jobs of a split; those that no host can ever hold are left out."""
-    known, hosts = _jobs_of(options), _trace_hosts(options)
+    known, hosts = trace_jobs(options), _trace_hosts(options)
     low, high = split_borders(known.submit, *SHARES)[options.split]
     rows = low + np.flatnonzero(_holdable(known, hosts)[low:high])
     if not len(rows):

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.progress import track
 
 from berth.commandline import option, parse, run, writable_folder, written_whole
-from berth.console import console, tell
+from berth.console import tell
 from berth.errors import ConfigError, SimulationError
 from envs.observation import LOOKAHEAD_MODES
+from eval.commands import Command, run_commands
 from eval.config import Config as Evaluation
 from eval.paired import compare, mean_intervals
 from eval.run import evaluate
@@ -50,11 +49,13 @@ class Config:
     preset: str = option("baseline_stable", "shape of the fresh jobs")
     windows: int = option(60, "fresh test windows that all runs play")
     lr: float = option(1e-3, "learning rate")
+    processes: int = option(2, "runs that are trained at the same time, on one core each")
     out: str = option(str(ROOT / "docs" / "results"), "where ablation.md and ablation.json go", metavar="DIR")
 
     def __post_init__(self) -> None:
         """Raise ConfigError for a value that cannot be."""
-        for name, low in (("budget", 1), ("seeds", 1), ("windows", 2), ("jobs_per_episode", 1), ("max_queue_size", 1)):
+        for name, low in (("budget", 1), ("seeds", 1), ("windows", 2), ("jobs_per_episode", 1), ("max_queue_size", 1),
+                          ("processes", 1)):  # fmt: skip
             if getattr(self, name) < low:
                 raise ConfigError(f"{name} {getattr(self, name)}: want a number >= {low}")
         if not self.lookaheads or not self.architectures:
@@ -67,15 +68,20 @@ def main(words: Sequence[str] | None = None) -> None:
     out = writable_folder("--out", config.out)
     pairs = list(product(config.lookaheads, config.architectures, range(config.seeds)))
     runs: dict[tuple[str, str], list[str]] = {}
-    for lookahead, architecture, seed in track(pairs, "runs", console=console(), transient=True):
-        folder = train_one(config, lookahead, architecture, seed)
+    commands: list[Command] = []
+    for lookahead, architecture, seed in pairs:
+        folder, left = training(config, lookahead, architecture, seed)
         runs.setdefault((lookahead, architecture), []).append(str(folder))
+        commands += left
+    failed = [one for one in run_commands(commands, config.processes) if one.trouble]
+    if failed:
+        raise SimulationError(f"{failed[0].task.name}: {failed[0].trouble}; the same command does what is left")
     numbers = judge_all(config, [run_ for same in runs.values() for run_ in same])
     write_page(config, runs, numbers, out)
 
 
-def train_one(config: Config, lookahead: str, architecture: str, seed: int) -> Path:
-    """Train one pair, unless that is done; a run that was begun is gone on with."""
+def training(config: Config, lookahead: str, architecture: str, seed: int) -> tuple[Path, list[Command]]:
+    """The run of a pair, and the command that trains it, unless that is done; a run that was begun is gone on with."""
     flags = {
         "lookahead_mode": lookahead, "policy_arch": architecture,
         "total_timesteps": config.budget, "epochs": 1_000_000, "jobs_per_episode": config.jobs_per_episode,
@@ -86,14 +92,12 @@ def train_one(config: Config, lookahead: str, architecture: str, seed: int) -> P
     name = f"ablation_{lookahead}_{architecture}_{digest}"
     folder = Path("data/logs") / name / f"{name}_s{seed}"
     if (folder / "report.json").is_file():
-        return folder
+        return folder, []
     program = [sys.executable, str(ROOT / "train" / "synthetic_train.py")]
     flags |= {"exp_name": name, "seed": seed}
     words = ["--resume_from", str(folder)] if (folder / LAST).is_file() else [f"--{k}={v}" for k, v in flags.items()]
-    done = subprocess.run([*program, *words], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SimulationError(f"{name}, seed {seed}: training stopped with {done.returncode}: {done.stderr[-500:]}")
-    return folder
+    log = Path("data/logs/ablation") / f"{name}_s{seed}.log"
+    return folder, [Command(f"{name} seed {seed}", [*program, *words], str(Path.cwd()), str(log.absolute()))]
 
 
 def judge_all(config: Config, runs: Sequence[str]) -> dict[str, Any]:
@@ -156,7 +160,7 @@ def _flags(config: Config) -> str:
     words = ""
     for field in dataclasses.fields(config):
         value = getattr(config, field.name)
-        if field.name != "out" and value != field.default:
+        if field.name not in ("out", "processes") and value != field.default:
             words += f" --{field.name} {','.join(value) if isinstance(value, tuple) else value}"
     return words
 

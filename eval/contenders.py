@@ -151,6 +151,10 @@ class Model:
         self.marks: tuple[str, ...] = ()
         self._learner: Learner | None = None
 
+    def share_networks(self, other: "Model") -> None:
+        """Use the networks of another model, of the same checkpoint for the same cluster; they take long to make."""
+        self._learner = other._learner
+
     def play(self, grounds: Sequence[Ground], tick: Tick) -> list[Played]:
         """Play windows with the most likely actions, or with actions drawn by their probabilities."""
         from train.quiet import load_tensorflow

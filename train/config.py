@@ -42,6 +42,11 @@ class Learning(ABC):
     total_timesteps: int = option(0, "end after the epoch that reaches so many decisions, 0 = never")
     seed: int = option(0, "seed of weights, windows, actions and minibatches")
     num_envs: int = option(64, "environments played at once")
+    workers: int = option(0, "processes of Ray that play, 0 = this process, or as many as --ray-address has cores")
+    ray_address: str = option("", "let workers play on the Ray cluster there: HOST:PORT, or auto", metavar="ADDR")
+    share: int = option(
+        32, "with workers: environments that play a share of an epoch; what comes out depends on it, not on who plays"
+    )
     exp_name: str = option("", f"name of the experiment, a folder in {RUNS}/; default: the cluster's name")
     config: str = option("", "read settings from a file (config.json of a run); flags go before it", metavar="FILE")
     pre_trained: bool = option(False, "begin with the weights of --trained_model")
@@ -96,6 +101,8 @@ class Learning(ABC):
             raise ConfigError(f"config {self.config}: a run that is gone on with has its own settings; leave it out")
         if self.rollout_steps and self.trajs != _default(type(self), "trajs"):
             raise ConfigError("trajs does nothing with rollout_steps; give one of them")
+        if self.share != _default(type(self), "share") and not self.is_spread:
+            raise ConfigError(f"share {self.share} does nothing without --workers or --ray-address")
         if not all(width.isdecimal() and 1 <= int(width) <= 4096 for width in self.hidden) or not self.hidden:
             raise ConfigError(f"hidden {','.join(self.hidden)}: want widths from 1 to 4096 with commas, as in 32,16,8")
         if not _is_name(self.exp_name):
@@ -112,6 +119,11 @@ class Learning(ABC):
     @abstractmethod
     def architecture(self) -> str:
         """The network's name."""
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether workers play, not this process."""
+        return bool(self.workers or self.ray_address)
 
     @property
     def name(self) -> str:
@@ -210,7 +222,7 @@ class Config(Learning, Options):
 
 _RANGES: dict[str, tuple[float, float]] = {
     "epochs": (1, 10**6), "trajs": (1, 10**6), "rollout_steps": (0, 10**8), "total_timesteps": (0, 10**12),
-    "seed": (0, 2**31 - 1), "num_envs": (1, 4096), "clone_epochs": (1, 1000),
+    "seed": (0, 2**31 - 1), "num_envs": (1, 4096), "workers": (0, 4096), "share": (1, 4096), "clone_epochs": (1, 1000),
     "clone_trajs": (0, 10**6), "clone_lr": (0, 1), "lr": (0, 1), "pi_lr": (0, 1),
     "vf_lr": (0, 1), "lr_warmup_steps": (0, 10**6), "lr_decay_epochs": (1, 10**6), "gamma": (0, 1), "lam": (0, 1),
     "clip_ratio": (1e-6, 10), "target_kl": (0, 1e6), "train_iters": (1, 1000), "minibatch": (1, 10**7),
@@ -221,7 +233,7 @@ _RANGES: dict[str, tuple[float, float]] = {
 }  # fmt: skip
 
 CHANGEABLE = ("epochs", "total_timesteps", "save_freq", "early_stopping_patience", "early_stopping_threshold",
-              "report_windows", "report_policies")  # fmt: skip
+              "report_windows", "report_policies", "workers", "ray_address")  # fmt: skip
 """What may be different in a run that is gone on with."""
 
 

@@ -31,6 +31,7 @@ class HostConfig(Learning, HostOptions):
     epochs: int = same(Learning, "epochs", default=12)
     trajs: int = same(Learning, "trajs", default=16)
     num_envs: int = same(Learning, "num_envs", default=16)
+    share: int = same(Learning, "share", default=4)
     exp_name: str = same(Learning, "exp_name", text="name of the experiment, a folder in data/logs/; default: lsf")
     hidden: tuple[str, ...] = same(
         Learning, "hidden", default=("32", "16"), text="widths of the layers that judge a host"

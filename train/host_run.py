@@ -1,5 +1,6 @@
 """A run that learns to name hosts for jobs."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from berth.console import show_rows, tell
 from envs.host_courses import METRICS, Courses
 from envs.host_env import make_host_options
+from envs.host_jobs import TraceJobs, take_up_jobs, trace_jobs
 from envs.host_options import BASELINES
 from train.host_config import TEST_SEEDS, HostConfig, read_host_config
 from train.resume import resumed
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from train.design import Shape
     from train.playing import Decide
     from train.ppo import Learner
+    from train.ray_rollouts import Recipe
 
 AT_ONCE = 128
 """Episodes that are played at the same time where policies are judged."""
@@ -66,6 +69,14 @@ class HostRun(Training):
         """The networks that the settings ask for."""
         return make_host_learner(self.config, shape)
 
+    def recipe(self) -> "Recipe":
+        """What workers make environments and networks from: the trace's jobs, if there is one, and two functions."""
+        from train.ray_rollouts import Recipe
+
+        options = make_host_options(**self.config.environment("train"))
+        parts = trace_jobs(options) if options.workload else None
+        return Recipe(self.config, parts, worker_env, make_host_learner, self.shape_of(self.env))
+
     def notes(self) -> tuple[str, ...]:
         """What the user should know of the trace."""
         return self.env.notes
@@ -100,6 +111,13 @@ def make_env(config: HostConfig, split: str, episodes: int) -> "HostVectorEnv":
 
     rounds = -(-episodes // config.num_envs)
     return HostVectorEnv(-(-episodes // rounds), AutoresetMode.DISABLED, copy=False, **config.environment(split))
+
+
+def worker_env(config: HostConfig, parts: TraceJobs | None, count: int) -> "HostVectorEnv":
+    """The environments of a worker, so many at once, on what was carried to it."""
+    if parts is not None:
+        take_up_jobs(make_host_options(**config.environment("train")), parts)
+    return make_env(dataclasses.replace(config, num_envs=count), "train", count)
 
 
 def make_host_learner(config: HostConfig, shape: "Shape") -> "Learner":

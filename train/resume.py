@@ -36,6 +36,12 @@ def resumed(config: C, flags: dict[str, Any]) -> tuple[C, Checkpoint]:
         if name not in (*CHANGEABLE, "resume_from") and mine != its:
             raise ConfigError(f"--{name} {flags[name]}: the run has {its}; only {', '.join(CHANGEABLE)} may change")
     changed = {name: getattr(config, name) for name in CHANGEABLE if name in flags}
+    spread = bool(changed.get("workers", before.workers) or changed.get("ray_address", before.ray_address))
+    if spread != before.is_spread:
+        raise ConfigError(
+            f"workers: the run has {'some' if before.is_spread else 'none'}; any number of workers may go on with "
+            "workers' runs, and none with the others: they draw actions otherwise"
+        )
     again = dataclasses.replace(before, **changed)
     if again.epochs < checkpoint.told["epoch"]:
         raise ConfigError(

@@ -1,12 +1,14 @@
 """Episodes played by a policy: to learn from, or to be judged by."""
 
 from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
+from berth.streams import stream
 from envs.many import ManyEnvs
-from envs.stage import split_borders
+from envs.stage import Source, split_borders
 from envs.vector import SchedulingVectorEnv
 from traces.sketch import sketch
 from train.buffer import Batch
@@ -16,10 +18,53 @@ from train.playing import Episodes, Tick, follow, packed, play
 from train.ppo import Learner
 
 
-def make_env(config: Config, split: str, episodes: int, prior: str = "") -> SchedulingVectorEnv:
-    """Environments of a split, as many as are worth while for so many episodes; `prior` is told beside what is seen."""
+class Wanted(NamedTuple):
+    """What is to be collected: an epoch, or a share of one."""
+
+    seeds: list[int]  # of the episodes
+    seed: int  # of the run
+    actions: str  # the name of the stream by which actions are drawn
+    exploration: float
+    gamma: float
+    lam: float
+    most: int = 0  # decisions, 0 = whole episodes
+
+
+class Collector(Protocol):
+    """Whoever plays the episodes of an epoch, here or elsewhere."""
+
+    def collect(self, learner: Learner, wanted: Wanted, tick: Tick) -> tuple[Batch, Episodes]:
+        """Play with the policy as it is; `tick` is told how many episodes have ended."""
+
+    def close(self) -> None:
+        """Send home whoever has helped."""
+
+
+class InProcess:
+    """Plays in this process, all episodes of an epoch in as many environments as there are."""
+
+    def __init__(self, env: ManyEnvs) -> None:
+        self.env = env
+
+    def collect(self, learner: Learner, wanted: Wanted, tick: Tick) -> tuple[Batch, Episodes]:
+        """Play with the policy as it is."""
+        w = wanted
+        rng = stream(w.seed, w.actions)
+        return collect(self.env, learner, w.seeds, rng, w.exploration, w.gamma, w.lam, w.most, tick)
+
+    def close(self) -> None:
+        """Nobody has helped."""
+
+
+def make_env(
+    config: Config, split: str, episodes: int, prior: str = "", source: Source | None = None
+) -> SchedulingVectorEnv:
+    """Environments of a split, as many as are worth while for so many episodes; `prior` is told beside what is seen.
+
+    A `source` is where their windows come from, if that need not be found by the settings.
+    """
     rounds = -(-episodes // config.num_envs)
-    options = config.environment(split) | {"prior": prior}
+    options = config.environment(split) | {"prior": prior} | ({} if source is None else {"source": source})
     return SchedulingVectorEnv(-(-episodes // rounds), AutoresetMode.DISABLED, copy=False, **options)
 
 

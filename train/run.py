@@ -1,5 +1,6 @@
 """A run that learns to choose jobs from a cluster's queue."""
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from train.training import Training, start_from
 
 if TYPE_CHECKING:
     from envs.vector import SchedulingVectorEnv
+    from train.carrying import Carried
     from train.design import Shape
     from train.ppo import Learner
+    from train.ray_rollouts import Recipe
 
 __all__ = ["Run", "main", "make_learner", "start_from"]
 
@@ -61,6 +64,13 @@ class Run(Training):
     def make_learner(self, shape: "Shape") -> "Learner":
         """The networks that the settings ask for."""
         return make_learner(self.config, shape)
+
+    def recipe(self) -> "Recipe":
+        """What workers make environments and networks from: the trace, carried to them, and two functions."""
+        from train.carrying import carried
+        from train.ray_rollouts import Recipe
+
+        return Recipe(self.config, carried(self.env.source), worker_env, make_learner, self.shape_of(self.env))
 
     def notes(self) -> tuple[str, ...]:
         """What the user should know of the trace."""
@@ -130,3 +140,12 @@ def make_learner(config: Config, shape: "Shape") -> "Learner":
     hidden = tuple(int(width) for width in config.hidden)
     design = Design(shape, hidden, bool(config.residual), config.seed, config.input_scale)
     return Learner(build(config.architecture, design), design, rules_of(config))
+
+
+def worker_env(config: Config, parts: "Carried | None", count: int) -> "SchedulingVectorEnv":
+    """The environments of a worker, so many at once, on what was carried to it."""
+    from train.carrying import taken_up
+    from train.rollouts import make_env
+
+    source = None if parts is None else taken_up(parts)
+    return make_env(dataclasses.replace(config, num_envs=count), "train", count, config.residual, source)

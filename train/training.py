@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from envs.many import ManyEnvs
     from train.design import Shape
     from train.ppo import Learner
+    from train.ray_rollouts import Recipe
+    from train.rollouts import Collector
 
 ROUND = 1024
 """Decisions that an environment takes at least where an epoch is so many decisions, not so many episodes."""
@@ -44,7 +46,7 @@ class Training(ABC):
         episodes = config.trajs
         if config.rollout_steps:  # few enough environments that episodes come to their ends
             episodes = min(config.num_envs, max(1, config.rollout_steps // self.round))
-        self.env = self.make_env("train", episodes)
+        self.env = self.make_env("train", 1 if config.is_spread else episodes)
         self.val_env = self.make_env("validation", config.val_windows)
         splits = (("train", self.env), ("validation", self.val_env))
         self.seen = {f"{SEEN}_{split}": self.sketch(env) for split, env in splits}
@@ -53,6 +55,7 @@ class Training(ABC):
             self._restore(checkpoint)
         elif config.pre_trained:
             start_from(self.learner, load(find(config.trained_model, "--trained_model")))
+        self.collector = self._collector(episodes)
         make_room(folder, checkpoint is not None)
         if self.best is not None:
             save(folder / BEST, *self.best)
@@ -87,6 +90,10 @@ class Training(ABC):
         """The networks that the settings ask for."""
 
     @abstractmethod
+    def recipe(self) -> "Recipe":
+        """What workers make environments and networks from."""
+
+    @abstractmethod
     def notes(self) -> tuple[str, ...]:
         """What the user should know of the workload."""
 
@@ -97,6 +104,16 @@ class Training(ABC):
     @abstractmethod
     def test(self) -> dict[str, Any] | None:
         """Play what nobody has learned from with the best policy, and others; print and return what came of it."""
+
+    def _collector(self, episodes: int) -> "Collector":
+        """Who plays: this process, or workers, who share the environments that it would have."""
+        from train.rollouts import InProcess
+
+        if not self.config.is_spread:
+            return InProcess(self.env)
+        from train.ray_rollouts import Crew
+
+        return Crew(self.config, self.recipe(), episodes)
 
     @property
     def best_gain(self) -> float:
@@ -119,6 +136,8 @@ class Training(ABC):
             epoch = self._state[1]["epoch"]
             tell(f"stopped; {LAST} is as of epoch {epoch}. {self.how_to_go_on}")
             sys.exit(130)
+        finally:
+            self.collector.close()
         save(self.folder / LAST, *self._state)
         self._report()
 
@@ -138,7 +157,7 @@ class Training(ABC):
 
     def one_epoch(self) -> None:
         """Collect decisions, learn from them, look at the validation windows, and write it all down."""
-        from train.rollouts import collect
+        from train.rollouts import Wanted
 
         c, epoch, begin = self.config, self.epoch, time.perf_counter()
         exploration = exploration_at(*c.exploration, epoch)
@@ -146,10 +165,8 @@ class Training(ABC):
         count = c.rollout_steps or c.trajs
         seeds = stream(c.seed, f"windows {epoch}").integers(2**31, size=count).tolist()
         self.screen.collecting(epoch, c.trajs)
-        batch, episodes = collect(
-            self.env, self.learner, seeds, stream(c.seed, f"actions {epoch}"), exploration, c.gamma, c.lam,
-            c.rollout_steps, self.screen.tick,
-        )  # fmt: skip
+        wanted = Wanted(seeds, c.seed, f"actions {epoch}", exploration, c.gamma, c.lam, c.rollout_steps)
+        batch, episodes = self.collector.collect(self.learner, wanted, self.screen.tick)
         collected = time.perf_counter()
         self.screen.updating()
         told = self.learner.update(batch, stream(c.seed, f"minibatches {epoch}"), pi_lr, vf_lr, exploration)
