@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import socket
+import sys
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,14 @@ OLDEST = (2, 40)
 HOW = "pip install -r requirements-ray.txt"
 LOCAL = "auto"
 """The address that stands for a cluster of which this machine is a node."""
+
+TOKEN_FILE = ".ray/auth_token"
+"""Where, in a user's home, Ray keeps the token that members of a cluster show each other."""
+
+TOKENS = (
+    "if the cluster asks for tokens (`ray start` does since Ray 2.60): want the head's ~/.ray/auth_token, or its token "
+    "as RAY_AUTH_TOKEN, on every node"
+)
 
 PATIENCE = 5.0
 """Seconds in which the head of a cluster must answer."""
@@ -45,6 +54,8 @@ def load_ray() -> Any:
 
 def connect(address: str, cpus: int) -> Any:
     """Join a cluster, or start one on this machine where no address is given; raises ConfigError that says why not."""
+    if address:
+        show_token()
     ray = load_ray()
     if address:
         check_address(address)
@@ -55,14 +66,25 @@ def connect(address: str, cpus: int) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             ray.init(**where, log_to_driver=False, logging_level="ERROR")
-    except (RuntimeError, ConnectionError, ValueError, OSError) as trouble:
+    except (RuntimeError, ConnectionError, ValueError, OSError, ray.exceptions.RayError) as trouble:
         told = " ".join(str(trouble).split())
         if "ersion mismatch" in told:
             told = f"{told} Want the same versions of Ray and Python on every node ({HOW})"
         else:
-            told = f"{told}; want a cluster of which this machine is a node (ray start --address=...)"
+            told = f"{told}; want a cluster of which this machine is a node (ray start --address=...); {TOKENS}"
         raise ConfigError(f"ray_address {address or 'of this machine'}: {told}") from None
     return ray
+
+
+def show_token() -> None:
+    """Let Ray show the token that this user has, if any, to the cluster that it joins; once imported, it does not ask.
+
+    `ray start` asks for tokens unless RAY_AUTH_MODE says otherwise, but a program that joins shows none of its own
+    accord. A cluster without tokens does not mind.
+    """
+    told = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    if "ray" not in sys.modules and (told or (Path.home() / TOKEN_FILE).is_file()):
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
 
 
 def disconnect() -> None:

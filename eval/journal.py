@@ -12,11 +12,12 @@ from berth.errors import ConfigError
 class Journal:
     """A file of JSON lines, each with the `key` of what was done; held by one process at a time.
 
-    A line is on the disk before `add` returns. One that a killed process has left half written is dropped.
+    A line is on the disk before `add` returns. One that a killed process has left half written is dropped, and so is
+    one that lacks any of `fields`: what it tells of is not done.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, fields: tuple[str, ...] = ()) -> None:
+        self.path, self.fields = path, fields
         try:
             self._file = path.open("a+b")
         except OSError as trouble:
@@ -40,7 +41,9 @@ class Journal:
                 break
             try:
                 row = json.loads(line)
-                self.rows[row["key"]] = row
+                key = str(row["key"])
+                if all(name in row for name in self.fields):
+                    self.rows[key] = row
             except (ValueError, LookupError, TypeError):
                 raise ConfigError(
                     f"{self.path}: line {1 + line_number(self._file, whole)} is damaged; want a file that a sweep has "

@@ -11,6 +11,9 @@ RESAMPLES = 9999
 MOST_EXACT = 50
 """Windows for which Wilcoxon's distribution is exact, at most."""
 
+FEW = 10
+"""Observations below which a bootstrap is too narrow: of two it is the way from the lesser to the greater."""
+
 CELLS = 20_000_000
 """Numbers that a bootstrap holds in memory at a time."""
 
@@ -56,6 +59,28 @@ def mean_intervals(values: np.ndarray, groups: np.ndarray, seed: int = 0) -> tup
     apart, base, count = _by_group(values, np.zeros(values.shape[1]), groups)
     low, high = _intervals(apart, base, count, seed)
     return low[0], high[0]
+
+
+def student_mean(values: np.ndarray) -> tuple[float, float]:
+    """The 95 % interval of the mean of few independent values (n,), by Student's t; NaN for fewer than two."""
+    if len(values) < 2:
+        return np.nan, np.nan
+    half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
+    return float(values.mean()) - half, float(values.mean()) + half
+
+
+def student_change(values: np.ndarray, baseline: np.ndarray) -> tuple[float, float]:
+    """The 95 % interval of mean(values) / mean(baseline) - 1, of few pairs (n,); NaN for fewer than two.
+
+    Student's t over the pairs' parts in the ratio r of the means, (values - r baseline) / mean(baseline): Cochran,
+    Sampling Techniques, 6.4.
+    """
+    base = float(baseline.mean())
+    if len(values) < 2 or base <= 0:
+        return np.nan, np.nan
+    change = float(values.mean()) / base - 1
+    low, high = student_mean((values - (1 + change) * baseline) / base)
+    return change + low, change + high
 
 
 def _by_group(values: np.ndarray, baseline: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -122,7 +122,7 @@ def line_up(
             model = Model(name, checkpoint, changed, config.seed if config.sample else None)
         except ConfigError as cannot:
             raise ConfigError(f"rlmodel {checkpoint.path}: cannot play here: {cannot}") from None
-        model.marks = marks_of(model, cluster, arena, config)
+        model.marks = marks_of(model, cluster, arena, config.sample)
         contenders.append(model)
     return [*contenders, *found], len(contenders)
 

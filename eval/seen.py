@@ -11,7 +11,6 @@ from envs.options import Options
 from envs.reward import find_score
 from envs.stage import split_borders
 from eval.arena import Arena
-from eval.config import Config
 from eval.contenders import Model
 from traces.read import read_trace
 from traces.sketch import shares_jobs
@@ -38,7 +37,7 @@ def _seen(checkpoint: Checkpoint, split: str) -> np.ndarray:
     return bits if bits is not None and bits.dtype == np.uint8 and bits.ndim == 1 else np.zeros(0, np.uint8)
 
 
-def marks_of(model: Model, cluster: str, arena: Arena, config: Config) -> tuple[str, ...]:
+def marks_of(model: Model, cluster: str, arena: Arena, sampled: bool = False) -> tuple[str, ...]:
     """What a reader of a model's numbers must know: that it was trained otherwise, or has seen what it plays."""
     own, options = model.config, arena.options
     marks = []
@@ -58,7 +57,7 @@ def marks_of(model: Model, cluster: str, arena: Arena, config: Config) -> tuple[
                             ("validation", "picked on jobs of this split")):  # fmt: skip
             if shares_jobs(played, _seen(model.checkpoint, split)) or _touches(model, arena, split):
                 marks.append(text)
-    if config.sample:
+    if sampled:
         marks.append("sampled")
     return tuple(marks)
 

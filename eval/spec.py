@@ -2,9 +2,11 @@
 
 import dataclasses
 import hashlib
+import importlib.util
 import json
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,10 +21,11 @@ else:
 from allocation.placers import PLACERS
 from berth.commandline import nearest, option, plain_type
 from berth.errors import BerthError, ConfigError
-from envs.clusters import CLUSTERS
+from envs.clusters import CLUSTERS, find_cluster
 from envs.knowledge import know
 from envs.options import Options
 from envs.reward import SCORES, find_score
+from envs.stage import ROOT
 from eval.contenders import RANDOM_NAMES, Model, heuristics
 from traces.parametric import PRESETS
 from traces.trace import Trace
@@ -46,6 +49,9 @@ SAMPLE = "sample"
 
 MOST_CELLS = 1_000_000
 
+KNOWN = "oracle"
+"""What is known of run times where nobody says: all, but a model gets what it was trained with."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -55,7 +61,9 @@ class Settings:
     seq_len: int = option(256, "jobs in a window")
     split: str = option("test", "which part of the trace: train, validation, test, all")
     topology: str = option("", "testbed or production; default: testbed")
-    runtime_info: str = option("oracle", "what is known of run times; hidden gives heuristics predictions")
+    runtime_info: str = option(
+        "", f"what is known of run times; hidden gives heuristics predictions; default: {KNOWN}, for a model as trained"
+    )
     warm_start: bool = option(True, "begin with running jobs and a backlog, not an idle cluster")
     warm_rule: str = option("sjf@easy", "who has led the cluster until a window begins")
     score_backlog: bool = option(True, "score the jobs that wait when a window begins, too")
@@ -94,14 +102,20 @@ class Cell(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is known again by: its settings, and the files that they name as they are now."""
-        files = [stamp(word) for word in (self.cluster, self.workload, self.policy)]
+        """What it is known again by: its settings, and what is in the files that it reads."""
+        files = [stamp(path) for path in (*_trace_files(self), *policy_files(self.policy), *policy_files(self._warm))]
         return hashlib.sha256(json.dumps([self.row(), files], sort_keys=True).encode()).hexdigest()[:24]
+
+    @property
+    def _warm(self) -> str:
+        """Who has led the cluster until a window begins."""
+        return self.settings.warm_rule if self.settings.warm_start else ""
 
     def options(self) -> Options:
         """The options of its windows; raises ConfigError."""
         s = self.settings
         known = {name: value for name, value in dataclasses.asdict(s).items() if name != "windows"}
+        known["runtime_info"] = s.runtime_info or KNOWN
         if not s.warm_start:
             known.pop("warm_rule")
         if self.workload in PRESETS:
@@ -112,16 +126,60 @@ class Cell(NamedTuple):
                        workload_seed=self.seed, **known)  # fmt: skip
 
 
-def stamp(word: str) -> list[Any]:
-    """What tells whether a file that a word names has changed."""
-    path = Path(word.partition(":")[0])
-    if path.is_dir():
-        path = next((path / name for name in (BEST, LAST) if (path / name).is_file()), path)
+def stamp(path: Path) -> str:
+    """What is in a file, in few letters; "" for one that is not there."""
     try:
         told = path.stat()
+        return _hashed(path, told.st_mtime_ns, told.st_size) if path.is_file() else ""
     except (OSError, ValueError):
+        return ""
+
+
+@lru_cache(maxsize=4096)
+def _hashed(path: Path, _changed: int, _size: int) -> str:
+    """The hash of a file's bytes, which are read once for all cells."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _trace_files(cell: Cell) -> list[Path]:
+    """The files that a cell's jobs and nodes are read from: a cluster's, and a trace."""
+    files = [] if cell.cluster in CLUSTERS else [Path(cell.cluster)]
+    if cell.workload in PRESETS:
+        return files
+    if cell.workload != SAMPLE:
+        return [*files, Path(cell.workload)]
+    trace = _own_trace(cell.cluster, stamp(Path(cell.cluster)))
+    return [*files, Path(trace)] if trace else files
+
+
+@lru_cache(maxsize=256)
+def _own_trace(cluster: str, _stamp: str) -> str:
+    """The trace that a cluster names as its own, "" where it names none."""
+    try:
+        found = find_cluster(cluster)
+    except BerthError:  # what is wrong with it is told when it is played
+        return ""
+    return str(ROOT / found.trace) if cluster in CLUSTERS and found.trace else found.trace
+
+
+def policy_files(policy: str) -> list[Path]:
+    """The file that a policy is read from: a checkpoint, or what a Python function stands in; raises ConfigError."""
+    if is_model(policy):
+        return [find(policy, "policies", (BEST, LAST))]
+    place, colon, _ = policy.partition("@")[0].rpartition(":")
+    if not colon:
         return []
-    return [told.st_mtime_ns, told.st_size] if path.is_file() else []
+    if place.endswith(".py"):
+        return [Path(place)]
+    try:
+        module = importlib.util.find_spec(place)
+    except (ImportError, ValueError):
+        return []
+    return [Path(module.origin)] if module is not None and module.origin else []
 
 
 def is_model(policy: str) -> bool:
@@ -168,6 +226,8 @@ def _axis(path: str, name: str, data: dict[str, Any]) -> list[Any]:
     if not values:
         raise ConfigError(f"{path}: {name} is empty, so that there are no cells; want at least one")
     found = [_typed(path, name, value, kind) for value in values]
+    if "" in found:
+        raise ConfigError(f"{path}: {name} has an empty word; want names, as in {name} = {_EXAMPLES[name]}")
     for value in found:
         if found.count(value) > 1:
             raise ConfigError(f"{path}: {name} has {value} more than once; want every one once")
@@ -233,8 +293,9 @@ _NOBODY = Trace("", "", np.array(["0"], object), np.zeros(1), np.ones(1), np.one
 
 
 def _check(path: str, cells: list[Cell]) -> None:
-    """Raise ConfigError for what cannot be played; every kind of cell is looked at once, no trace is read."""
+    """Raise ConfigError for what cannot be played, or would be twice; every kind of cell is looked at once."""
     seen: set[Any] = set()
+    words: dict[Any, str] = {}  # who a policy is -> by which word
     for cell in cells:
         kind = cell._replace(seed=0)
         if kind in seen:
@@ -244,8 +305,12 @@ def _check(path: str, cells: list[Cell]) -> None:
             if cell.settings.windows == 0 and cell.workload in PRESETS:
                 raise ConfigError(f"windows 0: fresh jobs ({cell.workload}) have no split to play; want windows")
             who = contender(cell, cell.options())
-            for info in (cell.settings.runtime_info, who.runtime_info):
+            for info in (cell.options().runtime_info, who.runtime_info):
                 know(_NOBODY, info, 0)
+            files = tuple(file.resolve() for file in policy_files(cell.policy))
+            word = words.setdefault(files if is_model(cell.policy) else (who.name, files), cell.policy)
+            if word != cell.policy:
+                raise ConfigError(f"policies: {word} and {cell.policy} are one; want every one once")
         except BerthError as mistake:
             raise ConfigError(f"{path}: {cell.name}: {mistake}") from None
 
@@ -260,4 +325,7 @@ def contender(cell: Cell, options: Options) -> Any:
     checkpoint = load(find(cell.policy, "policies", (BEST, LAST)))
     names = ("cluster", "runtime_info", "score_type", "allocation", "tiers", "workload_seed", "warm_start",
              "score_backlog")  # fmt: skip
-    return Model(cell.policy, checkpoint, {name: getattr(options, name) for name in names}, None)
+    chosen = {name: getattr(options, name) for name in names}
+    if not cell.settings.runtime_info:
+        chosen["runtime_info"] = checkpoint.told["settings"].get("runtime_info", KNOWN)
+    return Model(cell.policy, checkpoint, chosen, None)

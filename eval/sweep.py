@@ -10,15 +10,14 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from berth.commandline import argument, option, parse, run, writable_folder
-from berth.compiled import is_compiled
 from berth.console import console, tell
 from berth.errors import ConfigError
 from berth.ray_cluster import fingerprint
-from eval.cells import play_cell
+from eval.cells import play_cell, warm_up
 from eval.engines import Processes, RayTasks
 from eval.journal import Journal
-from eval.spec import Cell, read_spec
-from eval.sweep_tables import show_summary, summary_of, write_tables
+from eval.spec import Cell, is_model, read_spec
+from eval.sweep_tables import SHOWN, show_summary, summary_of, write_tables
 from eval.tasks import Engine, Manner, Outcome, Task, work_off
 
 DESCRIPTION = """Play every combination of the lists in a SPEC.toml, in processes of this machine or on a Ray cluster.
@@ -39,10 +38,14 @@ A SPEC has a list for each of these; all but the first two may be left out:
   [settings]                                    # the same for all: windows, seq_len, split, runtime_info, ...
   windows = 10
 
-The first policy is the one that others are compared with. OUT gets cells.jsonl (what is done, line by line: the same
+The first policy is the baseline of all others. OUT gets cells.jsonl (what is done, line by line: the same
 command goes on where it stopped), table.csv and table.parquet (a row for each cell), summary.csv (95 % intervals over
 seeds). Cells that fail are tried again, then told; the others go on, and the exit code is 1.
 """
+
+
+FIELDS = ("settings", "result", "berth")
+"""What a line of cells.jsonl must have besides its key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,7 @@ def main(words: Sequence[str] | None = None) -> None:
     config = parse(Config, words, DESCRIPTION)
     cells = {cell.key: cell for cell in read_spec(config.spec)}
     out = writable_folder("--out", config.out or f"data/sweeps/{Path(config.spec).stem}")
-    journal = Journal(out / "cells.jsonl")
+    journal = Journal(out / "cells.jsonl", FIELDS)
     try:
         failed = play_all(config, cells, journal)
     except KeyboardInterrupt:
@@ -80,13 +83,25 @@ def main(words: Sequence[str] | None = None) -> None:
     for outcome in failed:
         tell(f"FAILED  {outcome.task.name}: {outcome.trouble} (tries: {outcome.tries})")
     if rows:
-        summary = summary_of(rows)
+        summary = summary_of(rows, baseline=next(iter(cells.values())).policy)
         files = write_tables(out, rows, summary)
         show_summary(summary)
+        for note in _notes(rows):
+            tell(f"note: {note}")
         tell(f"written to {out}: {', '.join(file.name for file in files)}")
     tell(f"{len(rows):,} of {len(cells):,} cells are done, {len(failed):,} failed")
     if failed:
         sys.exit(1)
+
+
+def _notes(rows: list[dict[str, Any]]) -> list[str]:
+    """What a reader of the numbers must know, each once: of whom, where."""
+    told: dict[str, None] = {}
+    for row in rows:
+        if row["notes"]:
+            told.setdefault(f"{row['policy']} on {row['cluster']} {row['workload']}: {row['notes']}")
+    more = [f"{len(told) - SHOWN:,} more in table.csv"] if len(told) > SHOWN else []
+    return [*list(told)[:SHOWN], *more]
 
 
 def play_all(config: Config, cells: dict[str, Cell], journal: Journal) -> list[Outcome]:
@@ -99,9 +114,9 @@ def play_all(config: Config, cells: dict[str, Cell], journal: Journal) -> list[O
         tell(f"{len(cells) - len(left):,} of {len(cells):,} cells are done already")
     if not left:
         return []
-    if not is_compiled("_played"):
-        tell("compiling the simulator for this machine, once; one to three minutes ...")
-        play_cell(left[0].order)
+    chosen = [task.order for task in left]
+    warm_up(dict.fromkeys(cell.placer for cell in chosen), any(is_model(cell.policy) for cell in chosen),
+            lambda: tell("compiling the simulator for this machine, once; one to three minutes ..."))  # fmt: skip
     columns: Any = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                     TimeRemainingColumn())  # fmt: skip
     failed: list[Outcome] = []
@@ -116,15 +131,15 @@ def play_all(config: Config, cells: dict[str, Cell], journal: Journal) -> list[O
                 journal.add(outcome.task.key, **told, seconds=round(outcome.seconds, 4), tries=outcome.tries)
             bar.update(cells_bar, advance=1, description=f"cells ({len(failed)} failed)" if failed else "cells")
 
-        work_off(left, _engine(config), Manner(config.retries, config.timeout), _heard)
+        work_off(left, _engine(config, len(left)), Manner(config.retries, config.timeout), _heard)
     return sorted(failed, key=lambda outcome: list(cells).index(outcome.task.key))
 
 
-def _engine(config: Config) -> Engine:
-    """Who plays the cells."""
+def _engine(config: Config, cells: int) -> Engine:
+    """Who plays so many cells; nobody begins who would have nothing to play."""
     if config.ray_address:
         return RayTasks(play_cell, config.ray_address, config.processes)
-    return Processes(play_cell, config.processes or os.cpu_count() or 1)
+    return Processes(play_cell, min(cells, config.processes or os.cpu_count() or 1))
 
 
 if __name__ == "__main__":

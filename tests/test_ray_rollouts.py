@@ -237,6 +237,46 @@ def test_workers_on_this_machine_play_a_single_share_as_this_process_does(tmp_pa
     assert same(weights(logs / "none/none_s0"), weights(logs / "one/one_s0"))
 
 
+def test_nobody_is_hired_who_would_have_nothing_to_play(tmp_path, cluster, capsys):
+    run = train(tmp_path, cluster, workers=7, trajs=2, epochs=1)
+    assert run.collector.workers == 2
+    assert "an epoch has 2 share(s), so 2 of 7 workers begin" in capsys.readouterr().out
+
+
+def test_more_workers_than_this_machine_can_bear(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(ray_rollouts, "connect", lambda *_: pytest.fail("Ray was started"))
+    with pytest.raises(ConfigError, match=r"workers 1,000: this machine has 2 core\(s\), want at most 8, or more"):
+        Crew(Config(**(SPREAD | {"workers": 1000})), None, 4)
+    ray_rollouts.check_crowd(Config(**(SPREAD | {"workers": 8})))
+    ray_rollouts.check_crowd(Config(**(SPREAD | {"workers": 1000, "ray_address": "auto"})))
+
+
+@pytest.mark.parametrize("where", ["file", "RAY_AUTH_TOKEN", "nowhere"])
+def test_a_token_that_is_there_is_shown_to_a_cluster(where, monkeypatch, tmp_path):
+    monkeypatch.setenv("RAY_AUTH_MODE", "")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "t" if where == "RAY_AUTH_TOKEN" else "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    monkeypatch.delitem(sys.modules, "ray")
+    if where == "file":
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray/auth_token").write_text("t")
+    ray_cluster.show_token()
+    assert os.environ.get("RAY_AUTH_MODE") == (None if where == "nowhere" else "token")
+
+
+@pytest.mark.parametrize("kind", [ConnectionError, ray.exceptions.RayError])
+def test_a_cluster_that_cannot_be_joined_may_want_a_token(kind, monkeypatch):
+    def _refuse(**_):
+        raise kind("Failed to connect")
+
+    monkeypatch.setattr(ray_cluster, "check_address", lambda _: None)
+    monkeypatch.setattr(ray, "init", _refuse)
+    with pytest.raises(ConfigError, match=r"ray_address a:1: Failed to connect; .*RAY_AUTH_TOKEN, on every node"):
+        ray_cluster.connect("a:1", 1)
+
+
 def test_ray_is_imported_only_when_it_is_asked_for(tmp_path):
     code = (
         "import sys, pathlib; from tests.test_training import TINY; from train.config import Config;"

@@ -13,12 +13,15 @@ import pandas as pd
 import pytest
 
 from berth.errors import ConfigError
+from eval import spec as specs
 from eval import sweep
 from eval.arena import Arena
+from eval.cells import warm_up
 from eval.commands import Command, run_commands
 from eval.engines import Processes, RayTasks
 from eval.journal import Journal
-from eval.spec import read_spec
+from eval.paired import student_change, student_mean
+from eval.spec import contender, read_spec
 from eval.sweep_tables import summary_of
 from eval.tasks import Answer, Manner, Task, work_off
 from tests.conftest import ROOT
@@ -203,7 +206,6 @@ def test_the_table_has_a_row_for_each_cell_and_is_what_an_evaluation_finds(tmp_p
         assert (cell.policy, cell.seed, cell.score_type) == (row.policy, row.seed, row.score_type)
     one = next(cell for cell in read_spec(str(tmp_path / "spec.toml")) if cell.policy == "sjf@fit" and cell.seed == 2)
     from eval.judging import score_of
-    from eval.spec import contender
 
     arena = Arena(one.options(), 2, 2)
     grounds = arena.grounds("oracle")
@@ -297,9 +299,135 @@ def test_cells_that_fail_are_reported_and_the_others_are_done(tmp_path):
 
 def test_one_seed_has_no_interval():
     row = {"cluster": "a", "workload": "b", "placer": "lex", "load": 1.0, "score_type": "wait", "seed": 0}
-    told = summary_of([row | {"policy": "x", "score": 2.0}, row | {"policy": "y", "score": 1.0}])
+    told = summary_of([row | {"policy": "x", "score": 2.0}, row | {"policy": "y", "score": 1.0}], "x")
     assert np.isnan(told[0]["low"])
     assert told[1]["change"] == -0.5
+    assert np.isnan(told[1]["change_low"])
+
+
+def test_the_baseline_is_the_one_that_was_named_whoever_is_done():
+    row = {"cluster": "a", "workload": "b", "placer": "lex", "load": 1.0, "score_type": "wait"}
+    rows = [row | {"policy": "y", "score": 1.0, "seed": 0}, row | {"policy": "z", "score": 3.0, "seed": 0},
+            row | {"policy": "x", "score": 2.0, "seed": 1, "load": 2.0},
+            row | {"policy": "y", "score": 1.0, "seed": 1, "load": 2.0}]  # fmt: skip
+    told = summary_of(rows, "x")
+    assert [(one["policy"], one["baseline"], one["pairs"]) for one in told] == [
+        ("y", "x", 0), ("z", "x", 0), ("x", "x", 0), ("y", "x", 1)]  # fmt: skip
+    assert np.isnan([one["change"] for one in told[:3]]).all()
+    assert told[3]["change"] == -0.5
+
+
+def test_intervals_of_few_seeds_by_hand():
+    assert student_mean(np.array([1.0, 3.0])) == pytest.approx((2 - 12.7062, 2 + 12.7062), rel=1e-5)
+    mine, theirs = np.array([1.0, 5.0]), np.array([2.0, 4.0])  # ratio 1; parts -1/3 and 1/3, whose mean is off by 1/3
+    assert student_change(mine, theirs) == pytest.approx((-12.7062 / 3, 12.7062 / 3), rel=1e-5)
+    assert student_change(theirs / 2, theirs) == (-0.5, -0.5)
+    assert np.isnan(student_change(mine, 0 * theirs)).all()
+    row = {"cluster": "a", "workload": "b", "placer": "lex", "load": 1.0, "score_type": "wait", "policy": "x"}
+    two, many = (summary_of([row | {"seed": k, "score": float(k)} for k in range(n)], "x")[0] for n in (2, 10))
+    assert two["low"] < 0
+    assert two["high"] > 1
+    assert 0 < many["low"] < 4.5 < many["high"] < 9
+
+
+RULES = """
+import os, time
+def raises(view):
+    raise ZeroDivisionError("of no use")
+def hangs(view):
+    time.sleep(600)
+def dies(view):
+    os._exit(3)
+"""
+
+
+def test_the_first_cells_are_guarded_as_all_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sweep, "is_compiled", lambda _name: False, raising=False)
+    (tmp_path / "rules.py").write_text(RULES)
+    bad = [f"rules.py:{name}@fit" for name in ("raises", "hangs", "dies")]
+    text = SPEC.replace('"fcfs@easy", "sjf@fit"', ", ".join(f'"{word}"' for word in (*bad, "fcfs@easy")))
+    text = text.replace("[0, 1, 2]", "[0]").replace('"wait", ', "")
+    with pytest.raises(SystemExit) as ended:
+        sweep.main([spec(tmp_path, text), "--out", "out", "--timeout", "10", "--retries", "0"])
+    assert ended.value.code == 1
+    said = capsys.readouterr().out
+    assert "ZeroDivisionError: of no use" in said
+    assert "rules.py:hangs@fit lex load 0.8 seed 0 bounded_slowdown: took longer than 10 s" in said
+    assert "rules.py:dies@fit lex load 0.8 seed 0 bounded_slowdown: its process ended" in said
+    assert "1 of 4 cells are done, 3 failed" in said
+    assert pd.read_csv(tmp_path / "out/summary.csv").baseline.tolist() == [bad[0]]
+
+
+def test_compiling_is_told_only_if_something_is_compiled():
+    warm_up(["lex"], True, lambda: None)
+    told = []
+    warm_up(specs.PLACERS, True, lambda: told.append(1))
+    warm_up(specs.PLACERS, True, lambda: told.append(2))
+    assert 2 not in told
+
+
+def test_a_cell_is_known_by_what_is_in_its_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    pools = '[[pools]]\nname = "p"\nnodes = [{count = 2, gpus = 4}]\n'
+    (tmp_path / "mine.toml").write_text('name = "mine"\ntrace = "jobs.csv"\n' + pools)
+    (tmp_path / "jobs.csv").write_text("submit,run_time,gpus\n0,5,1\n")
+    (tmp_path / "my_rule_module.py").write_text("def rank(view):\n    return view.gpus\n")
+    (tmp_path / "rules.py").write_text("def rank(view):\n    return view.gpus\n")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/best.npz").write_bytes((ROOT / "models/synthetic/oracle.npz").read_bytes())
+    policies = ["fcfs@easy", "my_rule_module:rank@fit", "rules.py:rank@fit", "run"]
+
+    def _keys():
+        words = ", ".join(f'"{word}"' for word in policies)
+        text = f'clusters = ["mine.toml"]\npolicies = [{words}]\n[settings]\nwarm_rule = "sjf@easy"'
+        return np.array([cell.key for cell in read_spec(spec(tmp_path, text))])
+
+    before = _keys()
+    for name in ("jobs.csv", "mine.toml", "my_rule_module.py", "rules.py", "run/best.npz"):
+        os.utime(tmp_path / name, (1, 1))
+    assert (_keys() == before).all(), "a file that was touched is the same"
+    for name, whose in (("my_rule_module.py", [1]), ("rules.py", [2]), ("jobs.csv", [0, 1, 2, 3]),
+                        ("mine.toml", [0, 1, 2, 3])):  # fmt: skip
+        with (tmp_path / name).open("a") as file:
+            file.write("# more\n")
+        after = _keys()
+        assert np.flatnonzero(after != before).tolist() == whose, name
+        before = after
+    cell = read_spec(spec(tmp_path))[0]
+    before = cell.key
+    trace = tmp_path / specs.CLUSTERS["synthetic"].trace
+    trace.parent.mkdir(parents=True)
+    trace.write_text("another sample")
+    monkeypatch.setattr(specs, "ROOT", tmp_path)
+    specs._own_trace.cache_clear()
+    assert cell.key != before
+    specs._own_trace.cache_clear()
+
+
+def test_a_model_knows_what_it_was_trained_with_or_it_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    text = SPEC.replace('"fcfs@easy", "sjf@fit"', '"sjf@fit", "models/synthetic/hidden.npz"')
+    text = text.replace("[0, 1, 2]", "[0]").replace('"wait", ', "")
+    cells = read_spec(spec(tmp_path, text))
+    assert [contender(cell, cell.options()).runtime_info for cell in cells] == ["oracle", "predicted"]
+    text += 'runtime_info = "oracle"\n'
+    sweep.main([spec(tmp_path, text), "--out", str(tmp_path / "out"), "--processes", "1"])
+    assert "trained with predicted run times" in capsys.readouterr().out
+    table = pd.read_csv(tmp_path / "out/table.csv")
+    assert table.runtime_info.tolist() == ["oracle", "oracle"]
+    assert "trained with predicted run times" in table.notes[1]
+
+
+def test_a_line_without_its_fields_is_not_done(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = SPEC.replace("[0, 1, 2]", "[0]").replace('"wait", ', "")
+    first = read_spec(spec(tmp_path, text))[0]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/cells.jsonl").write_text(json.dumps({"key": first.key}) + "\n")
+    sweep.main([spec(tmp_path, text), "--out", "out"])
+    assert "2 of 2 cells are done, 0 failed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -312,6 +440,10 @@ def test_one_seed_has_no_interval():
         ('"sjf@fit"', '"sjff@fit"', "did you mean sjf"),
         ('"sjf@fit"', '"sjf@fitt"', "did you mean fit"),
         ('"sjf@fit"', '"fcfs@easy"', "policies has fcfs@easy more than once"),
+        ('"sjf@fit"', '"fcfs@easy@oracle"', "policies: fcfs@easy and fcfs@easy@oracle are one"),
+        ('"fcfs@easy", "sjf@fit"', '"fcfs", "0"', "policies: fcfs and 0 are one"),
+        ('"fcfs@easy", "sjf@fit"', '"fcfs", "fcfs@strict"', "policies: fcfs and fcfs@strict are one"),
+        ('"sjf@fit"', '""', "policies has an empty word; want names, as in policies ="),
         ('"sjf@fit"', '"nowhere.npz"', "no such file"),
         ('"sjf@fit"', '"all"', "want one policy a word"),
         ("loads = [0.8]", 'loads = ["much"]', "loads: 'much', want a number"),

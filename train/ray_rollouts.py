@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 PATIENCE = 300.0
 """Seconds without any worker after which a run gives up: a cluster that has lost its last node may get another."""
 
+CROWD = 4
+"""Workers for each core of this machine, at most; a cluster's nodes take as many as they have cores."""
+
 DEATHS = 3
 """How often workers may die over one share before the share is taken for the reason."""
 
@@ -125,6 +128,16 @@ def cut(wanted: Wanted, envs: int, share: int) -> list[tuple[Wanted, int]]:
     ]
 
 
+def check_crowd(config: Learning) -> None:
+    """Raise ConfigError for more workers than this machine can bear, where it is alone."""
+    cores = os.cpu_count() or 1
+    if not config.ray_address and config.workers > CROWD * cores:
+        raise ConfigError(
+            f"workers {config.workers:,}: this machine has {cores} core(s), want at most {CROWD * cores}, or more "
+            "machines (--ray-address)"
+        )
+
+
 class Crew:
     """Workers that play the shares of an epoch; whoever dies is replaced, and the share is played again.
 
@@ -134,14 +147,17 @@ class Crew:
 
     def __init__(self, config: Learning, recipe: Recipe, envs: int) -> None:
         self.config, self.envs, self.version = config, envs, 0
-        self.ray = connect(config.ray_address, config.workers)
-        self.recipe = self.ray.put(recipe._replace(parts=None))
-        self.parts = self.ray.put(recipe.parts)
-        self.workers = config.workers or self._cores()
+        check_crowd(config)
         shares = len(cut(Wanted([0] * (config.rollout_steps or config.trajs), 0, "", 0, 0, 0, config.rollout_steps),
                          envs, config.share))  # fmt: skip
-        if shares < self.workers:
-            tell(f"note: an epoch has {shares} share(s) for {self.workers} workers; a smaller --share makes more")
+        self.ray = connect(config.ray_address, min(config.workers, shares))
+        self.recipe = self.ray.put(recipe._replace(parts=None))
+        self.parts = self.ray.put(recipe.parts)
+        asked = config.workers or self._cores()
+        self.workers = min(asked, shares)  # nobody is hired who would have nothing to play
+        if shares < asked:
+            tell(f"note: an epoch has {shares} share(s), so {shares} of {asked} workers begin; a smaller --share "
+                 "makes more")  # fmt: skip
         kind = self.ray.remote(Player)
         self._hire = lambda: kind.options(num_cpus=1, max_restarts=0).remote(self.recipe, self.parts, os.getcwd())
         self.coming: dict[Any, Any] = {}  # who will be ready -> worker
