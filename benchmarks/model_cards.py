@@ -27,12 +27,17 @@ def write_card(cluster: str, shipped: dict[str, Checkpoint], rows: list[dict[str
     """Write the card of a cluster's models (by what they know) with the rows of the table that are about them."""
     parts = [f"# {cluster}", "", "Written by `python benchmarks/headline.py --ship 1`."]
     for info, checkpoint in shipped.items():
-        told = [row for row in rows if (row["cluster"], row["info"], row["data"]) == (cluster, info, "sample")]
+        own = f"--exp_name {_setting(checkpoint, 'exp_name')} "
+        told = [
+            row
+            for row in rows
+            if (row["cluster"], row["info"], row["data"]) == (cluster, info, "sample") and own in row["training"]
+        ]
         seeds = max((len(row["rival"]["seeds"]) for row in told), default=0)
         parts += ["", f"## {info}.npz", WHAT[info], ""]
         parts += [
             f"- Data: {told[0]['trace'] if told else 'the shipped sample'}, its first 60 % of jobs.",
-            f"- The best of {seeds or 'some'} seeds on {_setting(checkpoint, 'val_windows')} validation windows: "
+            f"- The best of {seeds} seed{'s' * (seeds != 1)} on {_setting(checkpoint, 'val_windows')} validation windows: "
             f"seed {_setting(checkpoint, 'seed')}, gain {float(checkpoint.told['val_gain']):+.4f} over "
             f"{_setting(checkpoint, 'sched_algo')}, after epoch {checkpoint.told['val_epoch']}.",
             f"- Limits: {LIMITS[info]}",

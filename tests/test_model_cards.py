@@ -26,11 +26,12 @@ def test_a_card_is_made_of_rows(tmp_path, monkeypatch):
     model = load(ROOT / "models/philly/hidden.npz")
     rival = {"name": "sjf fit", "mean": 20.0, "change": -0.5, "low": -0.6, "high": -0.4, "seeds": [-0.5, -0.4]}
     row = {"cluster": "philly", "info": "hidden", "data": "sample", "score": "wait", "mean": 10.0, "trace": "some.csv",
-           "windows": 100, "training": "python train/philly_train.py --seed 0", "rival": rival,
-           "hindsight": rival}  # fmt: skip
-    others = [row | {"cluster": "helios"}, row | {"data": "real"}, row | {"info": "oracle"}]
+           "windows": 100, "training": "python train/philly_train.py --exp_name philly_hidden --seed 0",
+           "rival": rival, "hindsight": rival}  # fmt: skip
+    others = [row | {"cluster": "helios"}, row | {"data": "real"}, row | {"info": "oracle"},
+              row | {"training": "python train/philly_train.py --exp_name another --seed 0"}]  # fmt: skip
     card = write_card("philly", {"hidden": model}, [row, *(one | {"mean": 77.0} for one in others)]).read_text()
     assert "| wait, s | 10.00 | sjf fit 20.00 | -50.0 % [-60.0, -40.0] | sjf fit | -50.0 % [-60.0, -40.0] |" in card
     assert "77" not in card
     assert "The best of 2 seeds" in card
-    assert f"python train/philly_train.py --seed {model.told['settings']['seed']}" in card
+    assert f"python train/philly_train.py --exp_name philly_hidden --seed {model.told['settings']['seed']}" in card
