@@ -141,7 +141,7 @@ def _draw(rows: list[dict[str, Any]]) -> None:
     axis.set_yticks(range(len(rows)), names)
     axis.invert_yaxis()
     axis.set(xlabel="change against the strongest heuristic, % (left: learned is better)")
-    title = "Learned policies on test windows; marks: single seeds; diamonds: against the best heuristic in hindsight"
+    title = "Learned policies on test windows\nmarks: single seeds; diamonds: against the best in hindsight"
     axis.set_title(title, loc="left", fontsize=10)
     axis.grid(axis="x", alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)

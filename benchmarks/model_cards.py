@@ -37,8 +37,8 @@ def write_card(cluster: str, shipped: dict[str, Checkpoint], rows: list[dict[str
         parts += ["", f"## {info}.npz", WHAT[info], ""]
         parts += [
             f"- Data: {told[0]['trace'] if told else 'the shipped sample'}, its first 60 % of jobs.",
-            f"- The best of {seeds} seed{'s' * (seeds != 1)} on {_setting(checkpoint, 'val_windows')} validation windows: "
-            f"seed {_setting(checkpoint, 'seed')}, gain {float(checkpoint.told['val_gain']):+.4f} over "
+            f"- The best of {seeds} seed{'s' * (seeds != 1)} on {_setting(checkpoint, 'val_windows')} validation "
+            f"windows: seed {_setting(checkpoint, 'seed')}, gain {float(checkpoint.told['val_gain']):+.4f} over "
             f"{_setting(checkpoint, 'sched_algo')}, after epoch {checkpoint.told['val_epoch']}.",
             f"- Limits: {LIMITS[info]}",
             "",
