@@ -22,12 +22,13 @@ import numpy as np
 
 from benchmarks.calibrate import FILES, REAL
 from benchmarks.headline_page import write_page
+from benchmarks.model_cards import write_card
 from berth.commandline import option, parse, run, written_whole
 from berth.console import tell
 from envs.clusters import CLUSTERS
 from eval.commands import Command, run_commands
 from eval.paired import compare
-from train.checkpoint import BEST, load, save
+from train.checkpoint import BEST, Checkpoint, load, save
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = ROOT / "docs/results/headline.json"
@@ -43,7 +44,7 @@ RULES = {
 }
 """How policies are trained, by what they know of run times.
 
-Where these are not known, one policy for the bounded slowdown is judged by the wait as well; where they are known, there
+Where these are not known, one policy for the bounded slowdown is judged by the wait as well; where they are, there
 is a policy for each score.
 """
 
@@ -53,8 +54,8 @@ BEGINNINGS = {
     ("real", "alibaba", "wait"): "saf@easy",
     ("sample", "helios", "wait"): "smith@conservative",
 }
-"""The heuristic that a policy which knows run times begins as: the strongest on validation windows, as evaluations print
-it ("rivals" in results.json). Where the table has none: smith, or for the wait saf, under conservative backfilling."""
+"""What a policy that knows run times begins as: the heuristic that is strongest on validation windows, as evaluations
+print it ("rivals" in results.json). Where the table has none: smith, or for the wait saf, under conservative."""
 
 ORDERS = "fcfs,lcfs,smallest,sjf,saf,srf,smith,f3,f4,fcfs@reserve,sjf@reserve"
 RIVALS = {
@@ -189,7 +190,8 @@ def summarize(one: Experiment, score: str, told: dict[str, Any]) -> dict[str, An
     found = {
         "data": one.data, "cluster": one.cluster, "info": one.info, "score": score, "trace": told["data"]["trace"],
         "windows": len(mine), "groups": len(np.unique(groups)), "jobs": told["data"]["jobs"],
-        "mean": float(mine.mean()), "training": shlex.join(["python", *one.training(score, 0)]), "command": told["command"],
+        "mean": float(mine.mean()), "training": shlex.join(["python", *one.training(score, 0)]),
+        "command": told["command"],
         "rival": _against(told["rivals"][score]),
         "hindsight": _against(min(fair, key=lambda name: float(rows[name].mean()))),
         "seeds_baselines": [_against(n if n in rows else f"{n}{known}") for n in SEEDS_BASELINES],
@@ -201,16 +203,20 @@ def summarize(one: Experiment, score: str, told: dict[str, Any]) -> dict[str, An
     return found
 
 
-def ship() -> None:
-    """Put policies, without their value functions, into models/: of each kind the best on validation windows."""
+def ship(rows: list[dict[str, Any]]) -> None:
+    """Put policies, without their value functions, into models/, with cards: of each kind the best on validation."""
+    shipped: dict[str, dict[str, Checkpoint]] = {}
     for one in experiments(data="sample"):
         runs = [load(path) for path in sorted((ROOT / "data/logs" / one.name).glob(f"{one.name}_s?/{BEST}"))]
         if runs:
             best = max(runs, key=lambda checkpoint: float(checkpoint.told["val_gain"]))
             arrays = {name: array for name, array in best.arrays.items() if not name.startswith("vf_")}
             save(ROOT / "models" / one.cluster / f"{one.info}.npz", arrays, best.told)
+            shipped.setdefault(one.cluster, {})[one.info] = best
             gain = float(best.told["val_gain"])
             tell(f"models/{one.cluster}/{one.info}.npz: {best.path.parent.name}, gain {gain:+.4f} on validation")
+    for cluster, models in shipped.items():
+        tell(str(write_card(cluster, models, rows).relative_to(ROOT)))
 
 
 def main() -> None:
@@ -230,7 +236,7 @@ def main() -> None:
     write_page(list(rows.values()))
     tell(f"{len(rows)} rows: docs/results/README.md")
     if config.ship:
-        ship()
+        ship(list(rows.values()))
 
 
 if __name__ == "__main__":

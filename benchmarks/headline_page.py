@@ -52,13 +52,14 @@ def _where(row: dict[str, Any]) -> str:
     return f"{row['cluster']}, {DATA[row['data']]} | {WORDS[row['score']]}"
 
 
-def _head(*columns: str) -> list[str]:
+def head(*columns: str) -> list[str]:
+    """The first two lines of a table."""
     return [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
     """The policies against the strongest heuristic."""
-    lines = _head(
+    lines = head(
         "data",
         "score",
         "learned",
@@ -87,7 +88,7 @@ def _marked(text: str, told: dict[str, Any]) -> str:
 
 def _gaps(rows: list[dict[str, Any]]) -> str:
     """Which share of the gap between predictions and knowledge is closed."""
-    lines = _head("data", "score", "sjf on predictions, fit", "learned", "sjf that knows, fit", "gap closed",
+    lines = head("data", "score", "sjf on predictions, fit", "learned", "sjf that knows, fit", "gap closed",
                   "saf that knows, easy")  # fmt: skip
     for row in rows:
         predicted, knows = row["predicted_sjf"]["mean"], row["clairvoyant"]["mean"]
@@ -100,7 +101,7 @@ def _gaps(rows: list[dict[str, Any]]) -> str:
 def _baselines(rows: list[dict[str, Any]]) -> str:
     """The policies against what the seeds compare with."""
     names = ("fcfs strict", "fcfs reserve", "sjf strict", "sjf reserve")
-    lines = _head("data", "run times", "score", *names)
+    lines = head("data", "run times", "score", *names)
     for row in rows:
         cells = " | ".join(_marked(percent(told), told) for told in row["seeds_baselines"])
         lines.append(f"| {row['cluster']}, {DATA[row['data']]} | {row['info']} | {WORDS[row['score']]} | {cells} |")
@@ -140,7 +141,7 @@ def _draw(rows: list[dict[str, Any]]) -> None:
     axis.set_yticks(range(len(rows)), names)
     axis.invert_yaxis()
     axis.set(xlabel="change against the strongest heuristic, % (left: learned is better)")
-    title = "Learned policies on test windows; marks: single seeds; diamonds: against the best heuristic in hindsight"
+    title = "Learned policies on test windows\nmarks: single seeds; diamonds: against the best in hindsight"
     axis.set_title(title, loc="left", fontsize=10)
     axis.grid(axis="x", alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)

@@ -24,6 +24,7 @@ from tests.conftest import ROOT
 from tests.test_training import train
 from traces.read import read_trace
 from traces.sketch import shares_jobs, sketch
+from train.checkpoint import load
 
 SMALL = {"seq_len": 24, "windows": 3, "report": False, "replay": False}
 
@@ -312,9 +313,11 @@ def test_shipped_models_play_at_once(path, tmp_path):
 
 @pytest.mark.parametrize(("backfil", "discipline"), [(True, "easy"), (False, "strict")])
 def test_backfil_is_for_models_that_reserve_and_for_heuristics(tmp_path, model, backfil, discipline):
+    own = load(SHIPPED[-1]).told["settings"]["action_mode"]
+    assert own != "reserve"
     told = judge(tmp_path, rlmodel=(str(model), str(SHIPPED[-1])), windows=2, backfil=backfil)
     assert [one["discipline"] for one in told["contenders"]] == [
-        "reserve_easy" if backfil else "reserve", "easy", discipline, discipline,
+        "reserve_easy" if backfil else "reserve", own, discipline, discipline,
     ]  # fmt: skip
 
 
