@@ -119,7 +119,10 @@ def measured_part(known: dict[str, Any]) -> str:
     seen, unseen = errors(known, "replay"), errors(known, "held_out")
     fitted = f"by a factor of {_mean(seen):.2f} on average, {max(seen):.2f} at most"
     tested = f"by {_mean(unseen):.2f} and {max(unseen):.2f}"
-    lines += [f"At the points above the model is off {fitted}; at those below, which it was not fitted on, {tested}.", ""]
+    lines += [
+        f"At the points above the model is off {fitted}; at those below, which it was not fitted on, {tested}.",
+        "",
+    ]
     lines += table(head, replay_rows(known, "held_out"))
     lines += [f"Peak memory, GB = {base:.2f} + {per_jobs:.2f} · million jobs + {per_gpus:.3f} · thousand GPUs.", ""]
     lines += ["### At 100,000 GPUs", "", "By the model, a replay of 10,000,000 jobs:", ""]
