@@ -39,7 +39,7 @@ SHARED = "--warm_rule sjf@easy --report_windows 0 --minibatch 256 --lr 1e-4"
 RULES = {
     "hidden": f"{SHARED} --val_windows 64 --window 128 --trajs 48 --action_mode fit --runtime_info predicted "
     "--sched_algo sjf --residual sjf --hidden 64,32,16 --epochs 2 --val_every 1 "
-    "--clone saf@oracle --clone_loss log_key --clone_epochs 12 --clone_lr 5e-3",
+    "--clone saf@oracle --clone_loss log_key --clone_epochs 12 --clone_lr 5e-3 --clone_decay 0,0.01,0.03,0.1,0.3",
     "oracle": f"{SHARED} --val_windows 24 --window 64 --trajs 16 --epochs 1 --val_every 1",
 }
 """How policies are trained, by what they know of run times.

@@ -202,6 +202,27 @@ def test_keys_are_learned_up_to_what_features_tell():
     np.testing.assert_array_equal(learner.policy((later, 0 * cluster, prior)).numpy(), logits)
 
 
+def test_decay_draws_weights_to_nothing_and_leaves_biases():
+    """With features that tell nothing only the mean key is left: weights shrink, the bias does not."""
+    squares, means = [], []
+    for decay in (0.0, 0.1):
+        rng = np.random.default_rng(4)
+        learner = _learner("kernel", Design(SHAPE, (16, 8), False, 0, 12.0), RULES)
+        for step in range(600):
+            jobs, cluster, _ = observations(rng, SHAPE, 16)
+            told = pack((rng.normal(20, 1, jobs.shape[:2]) / GREATEST).astype(np.float32))
+            if step == 0:
+                learner.expect(told.ravel(), np.zeros(0, np.uint16))
+            learner.learn_keys(pack(jobs), told, np.zeros((16, 0), np.uint16), 1e-2, decay)
+        squares.append(
+            sum(float((v.numpy() ** 2).sum()) for v in learner.policy.trainable_variables if len(v.shape) > 1)
+        )
+        logits = learner.policy((jobs, 0 * cluster, np.zeros((16, SHAPE.window), np.float32))).numpy()
+        means.append((-logits / RESIDUAL).mean())
+    assert squares[1] < 0.05 * squares[0]
+    assert means[1] == pytest.approx(20.0, abs=0.5)
+
+
 def test_waiting_is_judged_against_the_best_job_that_fits():
     rng = np.random.default_rng(5)
     policy, _ = build("kernel", Design(WAITING, (8, 4), True, 3))

@@ -198,7 +198,7 @@ def test_what_a_policy_began_as_stays_where_imitation_is_worse(tmp_path, monkeyp
         look(run, looked)
         gains.append(looked["ValGain"])
 
-    def _learn_nonsense(_config, _env, learner, _screen):
+    def _learn_nonsense(_config, _told, learner, _screen, _decay):
         for variable in learner.policy.trainable_variables:
             variable.assign(20.0 * rng.standard_normal(variable.shape))
 
@@ -208,6 +208,45 @@ def test_what_a_policy_began_as_stays_where_imitation_is_worse(tmp_path, monkeyp
     assert gains[0] == 0.0 > gains[1]
     told = load(tmp_path / "run" / BEST).told
     assert (told["val_gain"], told["val_epoch"]) == (0.0, 0)
+
+
+def test_of_several_decays_the_keys_that_are_best_on_validation_windows_are_gone_on_with(tmp_path, monkeypatch):
+    more = {"sched_algo": "sjf", "residual": "sjf", "clone": "saf", "clone_loss": "log_key", "action_mode": "fit",
+            "pi_lr": 0.0, "epochs": 1, "clone_decay": ("0.3", "0", "0.1")}  # fmt: skip
+    gains, look, learned, begun = [], Run._look, {}, []
+
+    def _look(run, looked):
+        look(run, looked)
+        gains.append(looked["ValGain"])
+
+    def _learn(_config, told, learner, _screen, decay):
+        begun.append([v.numpy().copy() for v in learner.policy.variables])
+        learned[decay] = len(told.keys)
+        for variable in learner.policy.trainable_variables:
+            variable.assign(
+                0.0 * variable if decay == 0.0 else 20.0 * np.random.default_rng(0).normal(size=variable.shape)
+            )
+
+    monkeypatch.setattr(Run, "_look", _look)
+    monkeypatch.setattr("train.run.learn_keys", _learn)
+    train(tmp_path / "run", **(long_and_short(tmp_path) | more))
+    assert list(learned) == [0.3, 0.0, 0.1]
+    assert len(set(learned.values())) == 1
+    for again in begun[1:]:
+        assert all((a == b).all() for a, b in zip(begun[0], again, strict=True)), "each begins where the first began"
+    assert gains[:2] == [0.0, gains[3]]
+    assert gains[1] < gains[2] == gains[4] == 0.0
+    assert all(
+        not w.any() for name, w in weights(tmp_path / "run").items() if name.startswith("pi_") and "opt" not in name
+    )
+
+
+def test_decays_that_cannot_be_or_do_nothing(tmp_path):
+    for wrong in (("-1",), ("2",), ("nan",), ("x",), ()):
+        with pytest.raises(ConfigError, match="clone_decay"):
+            train(tmp_path / "a", clone="saf", clone_loss="log_key", action_mode="fit", clone_decay=wrong)
+    with pytest.raises(ConfigError, match=r"clone_decay 0\.1 does nothing without clone_loss log_key"):
+        train(tmp_path / "a", clone_decay=("0.1",))
 
 
 def test_a_clone_decides_as_what_it_imitates(tmp_path, capsys):

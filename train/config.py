@@ -166,6 +166,12 @@ class Config(Learning, Options):
     )
     clone_trajs: int = option(0, "episodes to imitate, 0 = as many as in an epoch (--trajs)")
     clone_lr: float = option(1e-3, "learning rate of imitation")
+    clone_decay: tuple[str, ...] = option(
+        ("0",),
+        "with log_key: how much the sum of squared weights counts beside the error; of several, keys are learned with "
+        "each, and those that are best on the validation windows are gone on with",
+        metavar="X,...",
+    )
     report_windows: int = option(64, "windows of the test split that are played once, at the end; 0 = none")
     report_policies: tuple[str, ...] = option(
         ("fcfs", "sjf", "saf"), "heuristics that play the test windows by the same rules, to compare with"
@@ -190,6 +196,10 @@ class Config(Learning, Options):
             raise ConfigError("clone_loss log_key learns from a trace; want no fresh jobs (preset, arrival_mode)")
         if self.clone_loss == "log_key" and self.architecture == "mlp":
             raise ConfigError("clone_loss log_key learns job by job; want another policy_arch than mlp")
+        if not self.clone_decay or not all(_is_share(word) for word in self.clone_decay):
+            raise ConfigError(f"clone_decay {','.join(self.clone_decay)}: want numbers from 0 to 1 with commas")
+        if self.decays != (0.0,) and not (self.clone and self.clone_loss == "log_key"):
+            raise ConfigError(f"clone_decay {','.join(self.clone_decay)} does nothing without clone_loss log_key")
         for policy in filter(None, (self.residual, self.clone)):
             Options(**(self.environment("train") | {"prior": policy}))
         for policy in self.report_policies:
@@ -200,6 +210,11 @@ class Config(Learning, Options):
     def architecture(self) -> str:
         """The network's name."""
         return self.policy_arch or ("attn" if self.attn else "kernel")
+
+    @property
+    def decays(self) -> tuple[float, ...]:
+        """What the squares of weights count where keys are learned, each to be tried."""
+        return tuple(float(word) for word in self.clone_decay)
 
     @property
     def input_scale(self) -> float:
@@ -240,6 +255,14 @@ CHANGEABLE = ("epochs", "total_timesteps", "save_freq", "early_stopping_patience
 def _default(config: type[Any], name: str) -> Any:
     """The default of a setting."""
     return next(field.default for field in dataclasses.fields(config) if field.name == name)
+
+
+def _is_share(word: str) -> bool:
+    """Whether a word is a number from 0 to 1."""
+    try:
+        return 0.0 <= float(word) <= 1.0
+    except ValueError:
+        return False
 
 
 def _is_name(name: str) -> bool:

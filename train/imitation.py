@@ -1,6 +1,6 @@
 """What a policy learns from a teacher before it learns from what it does."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -41,15 +41,28 @@ def imitate_actions(config: Config, learner: "Learner", screen: "Screen") -> Non
     tell(f"imitated {c.clone}: {count:,} decisions, taken with probability {np.exp(-loss):.3f} (geometric mean)")
 
 
-def learn_keys(config: Config, env: "SchedulingVectorEnv", learner: "Learner", screen: "Screen") -> None:
-    """Learn what a teacher's keys are, job by job, from what is known of it while it waits.
+class Packed(NamedTuple):
+    """Lessons as networks take them, whole numbers of two bytes."""
+
+    rows: np.ndarray  # (lessons, features)
+    keys: np.ndarray  # (lessons,) the teacher's
+    prior: np.ndarray  # (lessons,) those of the policy that is corrected; (0,) where there is none
+
+
+def key_lessons(config: Config, env: "SchedulingVectorEnv") -> Packed:
+    """What a teacher's keys are learned from: the jobs of the training split, as they were known while they waited.
 
     Nobody plays meanwhile: where a teacher who knows run times decides, whoever still waits is long, and waiting would
     be learned as the sign of it.
     """
-    c, source = config, env.source
-    low, high = split_borders(source.stage.roster["submit"], c.train_share, c.validation_share)["train"]
-    rows, keys, prior = (pack(column) for column in lessons(source.stage, low, high, env.options, c.clone)[:3])
+    stage = env.source.stage
+    borders = split_borders(stage.roster["submit"], config.train_share, config.validation_share)["train"]
+    return Packed(*(pack(column) for column in lessons(stage, *borders, env.options, config.clone)[:3]))
+
+
+def learn_keys(config: Config, told: Packed, learner: "Learner", screen: "Screen", decay: float = 0.0) -> None:
+    """Learn what a teacher's keys are, job by job; `decay` is what the squares of weights count beside the error."""
+    c, (rows, keys, prior) = config, told
     groups = max(1, c.minibatch // c.window)
     rng, steps = stream(c.seed, "jobs to learn keys from"), c.clone_epochs * -(-len(keys) // (groups * c.window))
     screen.collecting(-1, c.clone_epochs)
@@ -62,8 +75,9 @@ def learn_keys(config: Config, env: "SchedulingVectorEnv", learner: "Learner", s
             screen.tick(step * c.clone_epochs // steps)
         part, order = order[: groups * c.window], order[groups * c.window :]
         rate = 0.5 * c.clone_lr * (1.0 + np.cos(np.pi * step / steps))
-        seen, told = rows[part].reshape(groups, c.window, -1), keys[part].reshape(groups, c.window)
+        seen, wanted = rows[part].reshape(groups, c.window, -1), keys[part].reshape(groups, c.window)
         its = prior[part].reshape(groups, c.window) if len(prior) else np.zeros((groups, 0), np.uint16)
-        losses.append(learner.learn_keys(seen, told, its, rate))
+        losses.append(learner.learn_keys(seen, wanted, its, rate, decay))
     late = float(np.mean(losses[-max(1, steps // c.clone_epochs) :]))
-    tell(f"learned the keys of {c.clone}: {len(keys):,} lessons, mean squared error of their logarithms {late:.3f}")
+    beside = f" (decay {decay:g})" if decay else ""
+    tell(f"learned the keys of {c.clone}{beside}: {len(keys):,} lessons, mean squared error of logarithms {late:.3f}")

@@ -151,7 +151,8 @@ class Learner:
         jobs = tf.TensorSpec([None, window, self.design.shape.features], tf.uint16)
         keys = tf.TensorSpec([None, window], tf.uint16)
         prior = tf.TensorSpec([None, window if self.design.residual else 0], tf.uint16)
-        return tf.function(self._learn_keys_plain, [jobs, keys, prior]).get_concrete_function()
+        number = tf.TensorSpec([], tf.float32)
+        return tf.function(self._learn_keys_plain, [jobs, keys, prior, number]).get_concrete_function()
 
     @cached_property
     def _apply(self) -> Any:
@@ -254,15 +255,18 @@ class Learner:
         mean = float(keys.mean(dtype=float) - (prior.mean(dtype=float) if len(prior) else 0.0)) * GREATEST / STEPS
         self.policy.get_layer(WORTH).bias.assign([-RESIDUAL * mean])
 
-    def learn_keys(self, jobs: np.ndarray, keys: np.ndarray, prior: np.ndarray, rate: float) -> float:
+    def learn_keys(
+        self, jobs: np.ndarray, keys: np.ndarray, prior: np.ndarray, rate: float, decay: float = 0.0
+    ) -> float:
         """One step towards a teacher's keys (batch, window) of jobs (batch, window, features), all packed.
 
         `prior` (batch, window) are the keys of the policy that is corrected, (batch, 0) where there is none. A job's
-        logit becomes -RESIDUAL times the expected logarithm of its key. Returns the mean squared error of those
-        logarithms before the step.
+        logit becomes -RESIDUAL times the expected logarithm of its key; `decay` is what the sum of the squares of all
+        weights but biases counts beside the error. Returns the mean squared error of the logarithms before the step.
         """
         self.pi_optimizer.learning_rate.assign(rate)
-        return float(self._learn_keys(*(tf.convert_to_tensor(x) for x in (jobs, keys, prior))))
+        told = (jobs, keys, prior, np.float32(decay))
+        return float(self._learn_keys(*(tf.convert_to_tensor(x) for x in told)))
 
     def _inputs(self, choices: Any, around: Any, prior: Any) -> tuple[Any, Any, Any]:
         """Unpack observations; where no residual is used, the prior is zeros."""
@@ -330,7 +334,7 @@ class Learner:
         self.pi_optimizer.apply(tape.gradient(loss, variables), self.policy.trainable_variables)
         return loss
 
-    def _learn_keys_plain(self, jobs: Any, keys: Any, prior: Any) -> Any:
+    def _learn_keys_plain(self, jobs: Any, keys: Any, prior: Any, decay: Any) -> Any:
         shape = self.design.shape
         told = tf.cast(keys, tf.float32) * (1.0 / STEPS)
         inputs = self._inputs(jobs, tf.zeros((tf.shape(jobs)[0], shape.cluster)), prior)
@@ -338,8 +342,9 @@ class Learner:
             expected = -self.policy(inputs)[:, : shape.window] / RESIDUAL
             loss = tf.reduce_mean(tf.square(told * GREATEST - expected))
         variables = [v.value for v in self.policy.trainable_variables]
+        pulls = [2.0 * decay * v if len(v.shape) > 1 else tf.zeros_like(v) for v in variables]
         gradients = [
-            tf.zeros_like(v) if g is None else g for g, v in zip(tape.gradient(loss, variables), variables, strict=True)
+            pull if g is None else g + pull for g, pull in zip(tape.gradient(loss, variables), pulls, strict=True)
         ]
         self.pi_optimizer.apply(gradients, self.policy.trainable_variables)
         return loss

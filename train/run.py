@@ -10,7 +10,7 @@ from berth.errors import ConfigError
 from berth.streams import stream
 from envs.reward import find_score
 from train.config import Config, read_config
-from train.imitation import imitate_actions, learn_keys
+from train.imitation import imitate_actions, key_lessons, learn_keys
 from train.resume import resumed
 from train.training import Training, start_from
 
@@ -82,9 +82,33 @@ class Run(Training):
         if c.clone and c.residual:
             self._look({})
         if c.clone and c.clone_loss == "log_key":
-            learn_keys(c, self.env, self.learner, self.screen)
+            self._learn_keys()
         elif c.clone:
             imitate_actions(c, self.learner, self.screen)
+
+    def _learn_keys(self) -> None:
+        """Learn a teacher's keys with every decay that is asked for, from the same beginning, and keep the best."""
+        told, decays = key_lessons(self.config, self.env), self.config.decays
+        begin = self._policy_state()
+        best = -np.inf, begin
+        for decay in decays:
+            self._put_policy(begin)
+            learn_keys(self.config, told, self.learner, self.screen, decay)
+            looked: dict[str, float] = {"ValGain": 0.0}
+            if len(decays) > 1:
+                self._look(looked)
+                tell(f"gain {looked['ValGain']:+.4f} on the validation windows")
+            best = max(best, (looked["ValGain"], self._policy_state()), key=lambda found: found[0])
+        self._put_policy(best[1])
+
+    def _policy_state(self) -> list[np.ndarray]:
+        """The weights of the policy and all that its optimiser remembers."""
+        return [v.numpy().copy() for v in (*self.learner.policy.variables, *self.learner.pi_optimizer.variables)]
+
+    def _put_policy(self, state: list[np.ndarray]) -> None:
+        variables = (*self.learner.policy.variables, *self.learner.pi_optimizer.variables)
+        for variable, value in zip(variables, state, strict=True):
+            variable.assign(value)
 
     def test(self) -> dict[str, Any] | None:
         """Play test windows with the best policy, and with heuristics; print what came of it."""
