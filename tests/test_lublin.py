@@ -1,5 +1,6 @@
 """A learned order under RLScheduler's protocol: the compiled play, the model's jobs, the search."""
 
+import json
 import math
 
 import numpy as np
@@ -10,7 +11,21 @@ from scipy.stats import gamma
 
 from benchmarks.conformance import read_jobs
 from benchmarks.evolving import Evolution
-from benchmarks.lublin import LENGTH, SJF, Config, Judge, cut, drawn, made, search, unseen_by_the_test
+from benchmarks.lublin import (
+    LENGTH,
+    NUMBERS,
+    ROOT,
+    SJF,
+    Config,
+    Judge,
+    cut,
+    drawn,
+    interval,
+    made,
+    search,
+    unseen_by_the_test,
+)
+from benchmarks.lublin import PUBLISHED as THEIRS
 from benchmarks.lublin_play import INPUTS, cycle_rows, job_rows, mean_slowdown, play
 from berth.errors import ConfigError
 from legacy.rlscheduler import Job
@@ -204,3 +219,16 @@ def test_evolution_finds_the_lowest_point():
     for _ in range(250):
         evolution.tell(np.array([(steep * (turn @ (x - goal)) ** 2).sum() for x in evolution.ask()]))
     assert evolution.mean == pytest.approx(goal, abs=1e-3)
+
+
+@pytest.mark.parametrize("backfill", [False, True])
+@pytest.mark.parametrize("in_sample", [False, True])
+def test_the_page_tells_what_was_written(in_sample, backfill):
+    rows = [
+        row for row in json.loads(NUMBERS.read_text()) if (row["in_sample"], row["backfill"]) == (in_sample, backfill)
+    ]
+    seeds = ", ".join(f"{row['bsld']:.2f}" for row in rows)
+    each = np.mean([row["each"] for row in rows], axis=0)
+    told = f"{seeds}, mean {each.mean():.2f} {interval(each)}"
+    assert told in (ROOT / "docs/results/README.md").read_text()
+    assert max(row["bsld"] for row in rows) < THEIRS[backfill]
