@@ -49,10 +49,22 @@ def cycle_rows(cycle: np.ndarray) -> np.ndarray:
     return np.stack((cycle, np.concatenate(([0.0], np.cumsum(cycle)[:-1])) * SLOT))
 
 
-@njit
 def mean_slowdown(jobs: np.ndarray, machine: int, backfill: bool, day: np.ndarray, weights: np.ndarray) -> float:
     """Mean bounded slowdown of jobs under a key."""
     play(jobs, machine, backfill, day, weights)
+    return _mean_slowdown(jobs)
+
+
+def play(jobs: np.ndarray, machine: int, backfill: bool, day: np.ndarray, weights: np.ndarray) -> None:
+    """Write when each job starts and ends."""
+    state = records(1, STATE)
+    state["now"], state["waiting"], state["coming"] = jobs["submit"][0], 1, 1
+    state["idle"], state["processors"], state["backfill"] = machine, machine, backfill
+    _play(state, jobs, np.zeros(len(jobs), np.int64), np.empty(len(jobs), np.int64), day, weights)
+
+
+@njit
+def _mean_slowdown(jobs: np.ndarray) -> float:
     total = 0.0
     for i in range(len(jobs)):
         total += max(1.0, (jobs[i].end - jobs[i].submit) / max(jobs[i].run_time, 10.0))
@@ -60,18 +72,16 @@ def mean_slowdown(jobs: np.ndarray, machine: int, backfill: bool, day: np.ndarra
 
 
 @njit
-def play(jobs: np.ndarray, machine: int, backfill: bool, day: np.ndarray, weights: np.ndarray) -> None:
-    """Write when each job starts and ends."""
-    queue, running = np.zeros(len(jobs), np.int64), np.empty(len(jobs), np.int64)
-    state = np.zeros(1, STATE)
-    state[0].now, state[0].waiting, state[0].coming = jobs[0].submit, 1, 1
-    state[0].idle, state[0].processors, state[0].backfill = machine, machine, backfill
+def _play(
+    state: np.ndarray, jobs: np.ndarray, queue: np.ndarray, running: np.ndarray, day: np.ndarray, weights: np.ndarray
+) -> None:
+    """From the first decision to the last start."""
     while state[0].waiting > 0:
         chosen = _lowest(state, jobs, queue, running, day, weights)
         if jobs[chosen].processors > state[0].idle:
-            shadow = _shadow(state, jobs, running, chosen) if backfill else -np.inf
+            shadow = _shadow(state, jobs, running, chosen) if state[0].backfill else -np.inf
             while jobs[chosen].processors > state[0].idle:
-                if backfill:
+                if state[0].backfill:
                     _slip_past(state, jobs, queue, running, shadow)
                 _one_event(state, jobs, queue, running)
         _begin(state, jobs, queue, running, chosen)
