@@ -3,27 +3,31 @@
     python benchmarks/lublin.py ../shared/traces/swf/lublin_256.swf --write 1      # some minutes a seed on one core
     python benchmarks/lublin.py ../shared/traces/swf/lublin_256.swf --write 1 --in_sample 1
 
-Learned on the jobs that are in none of the ten test sequences: sequences to learn from are cut from the longest stretch
-of them, and the candidate that is kept is chosen there and on the next stretch. In sample, as RLScheduler's own column
-is, sequences are cut from the whole log, test sequences included, and so is what the candidate is chosen on. The policy
-is a linear key of what the protocol lets a scheduler see, found by the cross-entropy method. It is run by
-legacy/rlscheduler.py, which prints the published table of heuristics to every digit (tests/test_conformance.py).
+Learned on jobs that are made by the model of which Lublin-1 is a sample (traces/lublin.py, the published parameters):
+no job of the log is looked at, neither to learn nor to choose the weights that are kept. `--judge 0` stops before the
+test sequences and tells how the weights do on those made to choose by, and on the log's jobs outside the test. In
+sample, as RLScheduler's own column is, sequences are cut from the whole log, test sequences included. The policy is a
+linear key of what the protocol lets a scheduler see and of the average day (benchmarks/lublin_play.py), found by an
+evolution strategy (benchmarks/evolving.py).
 """
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.progress import track
 
 from benchmarks.conformance import Log, file_first, read_jobs, start_indices
+from benchmarks.evolving import Evolution
+from benchmarks.lublin_play import INPUTS, cycle_rows, job_rows, mean_slowdown
 from berth.commandline import option, parse, run, written_whole
 from berth.console import console, show_rows
 from berth.streams import stream
-from legacy.rlscheduler import Job, Machine, play
+from traces.lublin import Model, daily_cycle, lublin_jobs
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = ROOT / "docs/results/lublin.json"
@@ -31,11 +35,17 @@ PUBLISHED = {False: 254.67, True: 58.64}
 """RLScheduler's own RL column on Lublin-1 (SC'20, table V), without and with backfilling."""
 
 LENGTH, SEQUENCES = 1024, 10
-ELITE = 0.25
-FEATURES = ("ln r", "ln n", "does not fit", "does not fit · ln n", "does not fit · ln r", "ln r · ln n",
-            "ln (1 + wait)", "ln n · idle share")  # fmt: skip
-BEGIN = np.array([1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-SPREAD = np.array([0.3, 0.5, 1.0, 0.5, 0.3, 0.1, 0.2, 0.5])
+BEGIN = {
+    "ln r": 4.0, "does not fit": -3.0, "does not fit · ln r": -2.0, "does not fit · ln n": 2.0, "ln r · ln n": -2.0,
+    "ln arrivals in the delay": 3.0, "ln growth in the delay": 3.5, "ln slowdown": -3.0, "ln wait": 1.0,
+}  # fmt: skip
+"""Where searches begin: rounded from one on made jobs. Those from sjf without backfilling mostly end at jobs that fit.
+
+What these weights say: a long job that does not fit may go next, if few others wait or come until it does.
+"""
+
+STEP = 0.5
+SJF = np.eye(len(INPUTS))[0]
 
 
 @dataclass(frozen=True)
@@ -43,41 +53,46 @@ class Config:
     """What benchmarks/lublin.py takes, beside the SWF file."""
 
     seeds: int = option(3, "searches, each with a seed of its own")
-    rounds: int = option(15, "rounds of a search")
-    candidates: int = option(16, "candidates in a round")
-    sequences: int = option(4, "sequences to learn from, in a round")
+    rounds: int = option(60, "rounds of a search")
+    candidates: int = option(20, "candidates in a round")
+    sequences: int = option(24, "sequences to learn from, in a round: the same for all its candidates")
+    chosen_on: int = option(200, "sequences on which the weights that are kept are chosen")
     in_sample: bool = option(False, "learn from the whole log, test sequences included, as the published column did")
+    judge: bool = option(True, "judge on the test sequences")
     write: bool = option(False, f"put the numbers into {NUMBERS.relative_to(ROOT)}")
 
 
-def sequence(log: Log, first: int, length: int) -> list[Job]:
+class Judge:
+    """Scores weights on sequences of one machine, without or with backfilling."""
+
+    def __init__(self, machine: int, backfill: bool) -> None:
+        self.machine, self.backfill = machine, backfill
+        self.day = cycle_rows(daily_cycle(Model(machine)))
+
+    def __call__(self, sequences: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+        """Mean bounded slowdowns; (sequences,)."""
+        play = (self.machine, self.backfill, self.day, weights)
+        return np.array([mean_slowdown(jobs, *play) for jobs in sequences])
+
+
+def cut(log: Log, first: int, length: int = LENGTH) -> np.ndarray:
     """Jobs of the log."""
-    return [
-        Job(i, float(log.submit[i]), float(log.run_time[i]), float(log.request[i]), int(log.processors[i]))
-        for i in range(first, first + length)
-    ]
+    rows = slice(first, first + length)
+    return job_rows(log.submit[rows], log.run_time[rows], log.request[rows], log.processors[rows], log.machine)
 
 
-def score(jobs: Sequence[Job], processors: int, backfill: bool, decide: Callable[[Machine], Job]) -> float:
-    """Mean bounded slowdown of a sequence."""
-    start = play(jobs, processors, backfill, decide)
-    return float(np.mean([max(1.0, (start[j.number] - j.submit + j.run_time) / max(j.run_time, 10)) for j in jobs]))
+def made(machine: int, rng: np.random.Generator) -> np.ndarray:
+    """A sequence of the model's jobs, from a random one of its first on."""
+    jobs = lublin_jobs(Model(machine), 2 * LENGTH, rng)
+    rows = slice(first := int(rng.integers(LENGTH)), first + LENGTH)
+    return job_rows(jobs.submit[rows], jobs.run_time[rows], jobs.run_time[rows], jobs.processors[rows], machine)
 
 
-def by_weights(weights: np.ndarray) -> Callable[[Machine], Job]:
-    """Whoever has the lowest weighted sum of features goes first."""
-
-    def _decide(machine: Machine) -> Job:
-        waiting = machine.waiting
-        r = np.log(np.maximum([job.request for job in waiting], 1.0))
-        n = np.log([job.processors for job in waiting])
-        unfit = (np.array([job.processors for job in waiting]) > machine.free).astype(float)
-        wait = np.log1p(machine.now - np.array([job.submit for job in waiting]))
-        idle = machine.free / machine.processors
-        columns = (r, n, unfit, unfit * n, unfit * r, r * n, wait, n * idle)
-        return waiting[int(np.argmin(sum(w * column for w, column in zip(weights, columns, strict=True))))]
-
-    return _decide
+def drawn(log: Log, in_sample: bool, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Sequences to learn from: of the whole log in sample, else made."""
+    if in_sample:
+        return [cut(log, int(first)) for first in rng.integers(len(log.submit) - LENGTH, size=count)]
+    return [made(log.machine, rng) for _ in range(count)]
 
 
 def unseen_by_the_test(log: Log, starts: Sequence[int]) -> list[tuple[int, int]]:
@@ -89,27 +104,32 @@ def unseen_by_the_test(log: Log, starts: Sequence[int]) -> list[tuple[int, int]]
     return sorted(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[0] - s[1])
 
 
-def search(log: Log, backfill: bool, seed: int, config: Config, stretches: list[tuple[int, int]]) -> np.ndarray:
-    """The cross-entropy method: the best of each round tell where the next round looks."""
-    rng = stream(seed, f"lublin {backfill}")
-    (low, high), check = stretches[0], stretches[1]
-    length = min(LENGTH, (high - low) // 2)
-    judged = [sequence(log, check[0], min(LENGTH, check[1] - check[0])), sequence(log, low, length)]
-    judged += [sequence(log, high - length, length), sequence(log, (low + high - length) // 2, length)]
-    middle, spread = BEGIN.copy(), SPREAD.copy()
-    best, lowest = middle, float("inf")
-    for _ in track(range(config.rounds), f"seed {seed}, backfilling {int(backfill)}", console=console()):
-        chosen = rng.integers(low, high - length, size=config.sequences)
-        played = [sequence(log, int(first), length) for first in chosen]
-        tried = middle + spread * rng.standard_normal((config.candidates, len(middle)))
-        found = [np.mean([np.log(score(jobs, log.machine, backfill, by_weights(w))) for jobs in played]) for w in tried]
-        elite = tried[np.argsort(found)[: max(2, int(ELITE * config.candidates))]]
-        middle = 0.3 * middle + 0.7 * elite.mean(axis=0)
-        spread = 0.3 * spread + 0.7 * elite.std(axis=0)
-        now = float(np.mean([np.log(score(jobs, log.machine, backfill, by_weights(middle))) for jobs in judged]))
-        if now < lowest:
-            best, lowest = middle.copy(), now
-    return best
+def search(log: Log, judge: Judge, seed: int, config: Config, judged: list[np.ndarray]) -> np.ndarray:
+    """Weights found by evolution: of its means, and their average over the last third, the best on `judged`."""
+    rng = stream(seed, f"lublin {judge.backfill} {config.in_sample}")
+    begin = np.array([BEGIN.get(name, 0.0) for name in INPUTS])
+    evolution = Evolution(begin, STEP, config.candidates, rng)
+    means = []
+    for _ in track(range(config.rounds), f"seed {seed}, backfilling {int(judge.backfill)}", console=console()):
+        sequences = drawn(log, config.in_sample, config.sequences, rng)
+        evolution.tell(np.array([np.log(judge(sequences, weights)).mean() for weights in evolution.ask()]))
+        means.append(evolution.mean)
+    kept = [*means[:: -max(1, config.rounds // 6)], np.mean(means[-max(1, config.rounds // 3) :], axis=0)]
+    return kept[int(np.argmin([judge(judged, weights).mean() for weights in kept]))]
+
+
+def interval(values: np.ndarray) -> str:
+    """The 95 % interval of a mean over sequences, by bootstrap."""
+    means = stream(0, "lublin bootstrap").choice(values, (10_000, len(values))).mean(axis=1)
+    low, high = np.percentile(means, (2.5, 97.5))
+    return f"[{low:.2f}, {high:.2f}]"
+
+
+def shown(judge: Judge, sequences: list[np.ndarray], weights: np.ndarray) -> tuple[str, str]:
+    """Mean scores of weights, and of sjf."""
+    if not sequences:
+        return "", ""
+    return f"{judge(sequences, weights).mean():.2f}", f"{judge(sequences, SJF).mean():.2f}"
 
 
 def main() -> None:
@@ -118,21 +138,30 @@ def main() -> None:
     config = parse(Config, words, str(__doc__))
     log = read_jobs(path)
     starts = list(start_indices(1, LENGTH, len(log.submit), SEQUENCES))
-    whole = [(0, len(log.submit))] * 2
-    stretches = whole if config.in_sample else unseen_by_the_test(log, starts)
-    rows, told = [], []
+    low, high = unseen_by_the_test(log, starts)[0]
+    outside = [cut(log, int(first)) for first in np.linspace(low, high - LENGTH, SEQUENCES)]
+    test = [cut(log, first) for first in starts] if config.judge else []
+    judged = drawn(log, config.in_sample, config.chosen_on, stream(0, f"lublin judged {config.in_sample}"))
+    rows: list[tuple[str, ...]] = []
+    told: list[dict[str, Any]] = []
     for backfill in (False, True):
+        judge, published = Judge(log.machine, backfill), f"{PUBLISHED[backfill]:.2f}"
         for seed in range(config.seeds):
-            weights = search(log, backfill, seed, config, stretches)
-            each = [score(sequence(log, at, LENGTH), log.machine, backfill, by_weights(weights)) for at in starts]
-            rows.append((str(int(backfill)), str(seed), f"{np.mean(each):.2f}", f"{PUBLISHED[backfill]:.2f}"))
+            weights = search(log, judge, seed, config, judged)
+            there, each = shown(judge, judged, weights), judge(test, weights)
+            cells = (*there, *shown(judge, outside, weights), *shown(judge, test, weights))
+            rows.append((str(int(backfill)), str(seed), *cells, published))
             told.append({"in_sample": config.in_sample, "backfill": backfill, "seed": seed,
-                         "bsld": float(np.mean(each)), "each": each,
-                         "weights": dict(zip(FEATURES, weights.tolist(), strict=True))})  # fmt: skip
+                         "chosen_on": float(there[0]), "sjf_chosen_on": float(there[1]),
+                         "bsld": float(each.mean()) if test else None, "each": each.tolist(),
+                         "weights": dict(zip(INPUTS, weights.tolist(), strict=True))})  # fmt: skip
+        if test:
+            mean = np.mean([row["each"] for row in told[-config.seeds :]], axis=0)
+            rows.append((str(int(backfill)), "all", *[""] * 4, f"{mean.mean():.2f}", interval(mean), published))
     show_rows(
-        f"{Path(path).name}: mean bounded slowdown of ten sequences; learned on jobs {stretches[0][0]} to "
-        f"{stretches[0][1] - 1}, chosen on those and {stretches[1][0]} to {stretches[1][1] - 1}",
-        ("backfilling", "seed", "learned", "RLScheduler's RL"), rows,
+        f"{Path(path).name}: mean bounded slowdown, {'in' if config.in_sample else 'out of'} sample; below the seeds "
+        "their mean and its 95 % interval over test sequences",
+        ("backfilling", "seed", "chosen on", "sjf", "outside the test", "sjf", "test", "sjf", "RLScheduler's RL"), rows,
     )  # fmt: skip
     if config.write:
         old = json.loads(NUMBERS.read_text()) if NUMBERS.is_file() else []

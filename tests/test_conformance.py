@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.conformance import POLICIES, Config, Result, read_jobs, run_sequence, start_indices, table_of
 from benchmarks.conformance import known_keys as keys_of
-from benchmarks.lublin import FEATURES, LENGTH, by_weights, score, sequence, unseen_by_the_test
-from legacy.rlscheduler import play
+from envs.metrics import bounded_slowdown
+from legacy.rlscheduler import Job, play
 from tests.conftest import ROOT
 
 PUBLISHED = {  # (bounded slowdown, with backfilling, utilization, with backfilling)
@@ -113,23 +113,11 @@ def test_the_readable_protocol_is_the_published_one_too(real, policy, key, backf
         machine.waiting.sort(key=key)  # in place: earlier order breaks ties
         return machine.waiting[0]
 
-    got = [score(sequence(log, at, LENGTH), log.machine, backfill, decide) for at in STARTS]
+    columns = [column.tolist() for column in (log.submit, log.run_time, log.request, log.processors)]
+    jobs = [Job(i, *row) for i, row in enumerate(zip(*columns, strict=True))]
+    got = []
+    for at in STARTS:
+        start = play(jobs[at : at + 1024], log.machine, backfill, decide)
+        wait = np.array(list(start.values())) - log.submit[list(start)]
+        got.append(bounded_slowdown(wait, log.run_time[list(start)]).mean())
     assert sum(got) / len(got) == pytest.approx(PUBLISHED[policy][int(backfill)], abs=0.00051)
-
-
-def test_what_is_learned_from_is_in_no_test_sequence(real):
-    log = read_jobs(real / "swf/lublin_256.swf")
-    stretches = unseen_by_the_test(log, STARTS)
-    tested = {job for at in STARTS for job in range(at, at + LENGTH)}
-    assert stretches[0] == (0, 1981)
-    assert not any(job in tested for low, high in stretches for job in range(low, high))
-    assert sum(high - low for low, high in stretches) + len(tested) == len(log.submit)
-
-
-def test_weights_name_an_order(real):
-    """sjf as weights: nothing but ln r counts; jobs of one length are told apart by the queue's order."""
-    log = read_jobs(real / "swf/lublin_256.swf")
-    jobs = sequence(log, 100, 80)
-    only_length = by_weights(np.eye(len(FEATURES))[0])
-    by_key = lambda machine: min(machine.waiting, key=lambda job: job.request)  # noqa: E731
-    assert play(jobs, log.machine, False, only_length) == play(jobs, log.machine, False, by_key)
