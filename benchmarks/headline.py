@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.calibrate import FILES, REAL
 from benchmarks.headline_page import write_page
-from benchmarks.model_cards import write_card
+from benchmarks.model_cards import LIMITS, write_card
 from berth.commandline import option, parse, run, written_whole
 from berth.console import tell
 from envs.clusters import CLUSTERS
@@ -78,7 +78,7 @@ class Config:
     processes: int = option(2, "programs that run at the same time, on one core each")
     train: bool = option(True, "train what has not been trained")
     judge: bool = option(True, "evaluate what has not been evaluated")
-    ship: bool = option(False, "put the samples' runs that are best on validation windows into models/")
+    ship: bool = option(False, "put the runs that are best on validation windows into models/")
 
 
 class Experiment(NamedTuple):
@@ -206,15 +206,18 @@ def summarize(one: Experiment, score: str, told: dict[str, Any]) -> dict[str, An
 def ship(rows: list[dict[str, Any]]) -> None:
     """Put policies, without their value functions, into models/, with cards: of each kind the best on validation."""
     shipped: dict[str, dict[str, Checkpoint]] = {}
-    for one in experiments(data="sample"):
+    for one in experiments():
+        name = f"real_{one.info}" if one.data == "real" else one.info
+        if name not in LIMITS:
+            continue
         runs = [load(path) for path in sorted((ROOT / "data/logs" / one.name).glob(f"{one.name}_s?/{BEST}"))]
         if runs:
             best = max(runs, key=lambda checkpoint: float(checkpoint.told["val_gain"]))
             arrays = {name: array for name, array in best.arrays.items() if not name.startswith("vf_")}
-            save(ROOT / "models" / one.cluster / f"{one.info}.npz", arrays, best.told)
-            shipped.setdefault(one.cluster, {})[one.info] = best
+            save(ROOT / "models" / one.cluster / f"{name}.npz", arrays, best.told)
+            shipped.setdefault(one.cluster, {})[name] = best
             gain = float(best.told["val_gain"])
-            tell(f"models/{one.cluster}/{one.info}.npz: {best.path.parent.name}, gain {gain:+.4f} on validation")
+            tell(f"models/{one.cluster}/{name}.npz: {best.path.parent.name}, gain {gain:+.4f} on validation")
     for cluster, models in shipped.items():
         tell(str(write_card(cluster, models, rows).relative_to(ROOT)))
 

@@ -14,33 +14,37 @@ LIMITS = {
     "hidden": "Trained on a generated sample, not on a real trace; its jobs' users and virtual clusters tell most, and "
     "on traces without them it knows less. It chooses among jobs that fit (`fit`), under which large jobs can starve. "
     "It was picked on a few days of validation windows: read the column of the best heuristic in hindsight.",
+    "real_hidden": "Trained on a real trace that does not ship, on testbed nodes at an offered load of 0.95, with what "
+    "that file tells of jobs: no users, and virtual clusters on Philly alone. Otherwise as `hidden.npz`.",
     "oracle": "Begins as a heuristic and corrects its order; a gain of 0 on validation windows means that PPO found "
     "nothing better, and that this is the heuristic in the form of a model. It wants run times that are known.",
 }
 WHAT = {
     "hidden": "Run times are not known: it has learned them from what ended jobs and jobs nearby tell, then by PPO.",
+    "real_hidden": "The same, learned from the real trace: for `--workload` with jobs of that cluster.",
     "oracle": "Run times are known.",
 }
 
 
 def write_card(cluster: str, shipped: dict[str, Checkpoint], rows: list[dict[str, Any]]) -> Path:
-    """Write the card of a cluster's models (by what they know) with the rows of the table that are about them."""
+    """Write the card of a cluster's models (by their files' names) with the rows of the table that are about them."""
     parts = [f"# {cluster}", "", "Written by `python benchmarks/headline.py --ship 1`."]
-    for info, checkpoint in shipped.items():
+    for name, checkpoint in shipped.items():
+        info, data = name.removeprefix("real_"), "real" if name.startswith("real_") else "sample"
         own = f"--exp_name {_setting(checkpoint, 'exp_name')} "
         told = [
             row
             for row in rows
-            if (row["cluster"], row["info"], row["data"]) == (cluster, info, "sample") and own in row["training"]
+            if (row["cluster"], row["info"], row["data"]) == (cluster, info, data) and own in row["training"]
         ]
         seeds = max((len(row["rival"]["seeds"]) for row in told), default=0)
-        parts += ["", f"## {info}.npz", WHAT[info], ""]
+        parts += ["", f"## {name}.npz", WHAT[name], ""]
         parts += [
             f"- Data: {told[0]['trace'] if told else 'the shipped sample'}, its first 60 % of jobs.",
             f"- The best of {seeds} seed{'s' * (seeds != 1)} on {_setting(checkpoint, 'val_windows')} validation "
             f"windows: seed {_setting(checkpoint, 'seed')}, gain {float(checkpoint.told['val_gain']):+.4f} over "
             f"{_setting(checkpoint, 'sched_algo')}, after epoch {checkpoint.told['val_epoch']}.",
-            f"- Limits: {LIMITS[info]}",
+            f"- Limits: {LIMITS[name]}",
             "",
         ]
         parts += [f"      {_command(told[0], int(_setting(checkpoint, 'seed')))}", ""] if told else []
