@@ -108,6 +108,8 @@ def of_file(path: str, trace: str = "") -> Queue:
         view = wire.read(Path(path).read_bytes())
     except OSError as trouble:
         raise SnapshotError(f"--snapshot {path}: {trouble.strerror}; want a Snapshot as JSON") from None
+    except SnapshotError as trouble:
+        raise SnapshotError(f"--snapshot {path}: {trouble}") from None
 
     def _seen(info: str) -> Snapshot:
         hidden = np.full(len(view.job), np.nan)
