@@ -53,7 +53,7 @@ draws.
 - A file is replayed by `--clusters philly --workload FILE`: its first 20,000 jobs on that testbed, or those behind
   `--skip`; in one pool over all nodes where it does not name pools, as Venus and PAI.
 - A trace begins again when it is over, so that no start owes to arrivals that end. Where its first days are quiet, as
-  those of Philly and Venus, the load falls there as no day before has shown.
+  those of the first jobs of Philly and Venus, the load falls there all at once.
 
 """
 
