@@ -14,8 +14,7 @@ from berth.console import show_rows, tell
 from berth.errors import ConfigError
 from envs.clusters import find_cluster
 from envs.workload import Workload, prepare
-from orchestrator.calibrating import MOMENTS, Told, fitted, held, moved
-from orchestrator.doubting import unlearned
+from orchestrator.calibrating import Told, held, in_turn, moved
 from orchestrator.forecasting import HORIZON, Interval
 from orchestrator.replaying import Replay
 from traces.read import read_trace
@@ -23,40 +22,49 @@ from traces.read import read_trace
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, KEPT = ROOT / "docs/results/forecasts.md", ROOT / "data/slurm/forecasts"
 
-HEADER = ("trace", "led by", "inside", "95 %", "later half", "before", "after", "as drawn", "open", "moments", "starts",
-          "s each")  # fmt: skip
+HEADER = ("trace", "led by", "inside", "95 %", "later half", "before", "after", "as drawn", "open", "never",
+          "of starts", "known", "moments", "jobs", "s each")  # fmt: skip
 
 HEAD = """# Do forecasts of starts hold?
 
 Written by `python benchmarks/forecasts.py`; [slurm.md](../slurm.md) says what is forecast. Traces (the shipped samples
 of GPU_Traces/ where no file is named, testbeds, offered load 0.95) are replayed under a policy with EASY, on predicted
-run times, which is the truth. At moments spread evenly over the last 60 % of a trace's time at which jobs wait, the
-cluster is seen as a Snapshot, and every waiting job's start is forecast from {draws} draws.
+run times, which is the truth. At {moments} moments spread evenly over the time in which the last 60 % of the jobs come,
+as far as jobs wait then, the cluster is seen as a Snapshot, and every waiting job's start is forecast from {draws}
+draws.
 
-- Nothing is fitted on what was not known at a moment: surprises of run times come from jobs that had ended, arrivals to
-  come are drawn from those that had come, and both ends of an interval are fitted, as `whatif.py` does it
-  (orchestrator/calibrating.py), on {most} of the moments before, by the starts that were known by then and by how long
-  others had waited. The first quarter of the moments is fitted on alone; the others are judged. The
-  rule was made with the shipped samples in view; the traces that are named by files were first forecast when it stood.
+- Nothing is fitted on what was not known at a moment: surprises of run times come from jobs that had started, arrivals
+  to come are drawn from those that had come, and both ends of an interval are fitted by the function that `whatif.py`
+  calls (orchestrator/calibrating.py), on the moments before. The first quarter of the moments is fitted on alone; the
+  others are judged.
+- What was chosen on what: how run times and arrivals are drawn, on the samples and the first 20,000 jobs of the three
+  files; how ends are fitted, by comparing more than a hundred settings, many of them on earlier draws, on the samples
+  of Philly, Helios and Synthetic and the first jobs of Philly and Venus. Rows whose trace is "from" a job on were
+  looked at when that stood, and it was not changed after: they tell what to expect of other traces. The others do not.
 - Inside: the share of starts within their 80 % intervals (a second of grace), every moment counting the same; "95 %":
   Student's t over {batches} stretches of moments in a row, since neighbours are alike; "later half": of the judged
   moments alone; before, after: starts that came before the lower end, after the upper one.
 - As drawn: inside if ends are the quantiles of the draws.
 - Starts more than 30 days away are not foreseen. Open: the share of intervals that end there, and hold all that comes
-  later; where pools are asked for more than they have, sjf lets long jobs wait for good.
-- A file is replayed by `--clusters philly --workload FILE`: its first 20,000 jobs on that testbed.
-- A trace begins again when it is over, so that no start owes to arrivals that end.
+  later; where pools are asked for more than they have, sjf lets long jobs wait for good. Never: the share of jobs that
+  do not start within 30 days; an interval without an upper end holds them all. Where they are many, to hold 80 % of all
+  jobs would be to miss most starts that do come. Of starts: inside, of the jobs that start within 30 days alone.
+- Known: the share of the judged jobs whose starts are known at the last moment. Little feedback comes where it is low.
+- A file is replayed by `--clusters philly --workload FILE`: its first 20,000 jobs on that testbed, or those behind
+  `--skip`; in one pool over all nodes where it does not name pools, as Venus and PAI.
+- A trace begins again when it is over, so that no start owes to arrivals that end. Where its first days are quiet, as
+  those of the first jobs of Philly and Venus, the load falls there all at once.
 
 """
+
+FEWEST = 1_000
+"""How many jobs of a file are replayed at least."""
 
 INSIDE = 0.8
 """What an interval should hold."""
 
 FIRST, FITTED, BATCHES = 0.4, 0.25, 6
 """From which share of the jobs on moments lie, which share of them is fitted on alone, stretches of the others."""
-
-LEARNED = 10
-"""How often in all surprises of run times are learned anew."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +77,9 @@ class Config:
     policies: tuple[str, ...] = option(("fcfs", "sjf"), "who leads, with EASY, whom the forecast is told of")
     workload: str = option("", "replay this trace on the one cluster named, not its sample", metavar="FILE")
     most: int = option(20_000, "jobs of --workload that are replayed, the first ones")
-    moments: int = option(60, "moments at which starts are forecast")
-    draws: int = option(30, "simulations of a moment")
+    skip: int = option(0, "jobs of --workload that are passed over before")
+    moments: int = option(40, "moments at which starts are forecast")
+    draws: int = option(20, "simulations of a moment")
     seed: int = option(0, "seed of the draws")
     anew: bool = option(False, "also forecast what was forecast the last time, and kept")
 
@@ -83,6 +92,9 @@ class Row(NamedTuple):
     before: float
     after: float
     open: float  # the share of intervals without an upper end
+    never: float  # the share of jobs that do not start within HORIZON
+    started: float  # the share inside, of those that do
+    known: float  # the share of jobs whose starts are known at the last moment
     starts: int
     seconds: float  # of a moment
 
@@ -96,6 +108,7 @@ class Row(NamedTuple):
             f"**{100 * values.mean():.1f} %**", f"{100 * low:.0f}-{100 * high:.0f} %",
             f"{100 * values[len(values) // 2 :].mean():.1f} %", f"{100 * self.before:.1f} %",
             f"{100 * self.after:.1f} %", f"{100 * np.mean(self.drawn):.1f} %", f"{100 * self.open:.0f} %",
+            f"{100 * self.never:.0f} %", f"{100 * self.started:.1f} %", f"{100 * self.known:.0f} %",
             f"{len(values)}", f"{self.starts:,}", f"{self.seconds:.1f}",
         )  # fmt: skip
 
@@ -119,11 +132,9 @@ def foretold(workload: Workload, rule: tuple[str, str], config: Config) -> tuple
     if len(moments) < 2 * BATCHES:
         raise ConfigError(f"{workload.trace.name}: jobs wait at {len(moments)} moments; want {2 * BATCHES} or more")
     told: list[Told] = []
-    doubt, begun = unlearned(), time.monotonic()
+    begun = time.monotonic()
     for i, now in enumerate(moments):
-        if i % -(-len(moments) // LEARNED) == 0:
-            doubt = replay.doubt(now)
-        told.append(replay.foretold(now, doubt, config.draws, config.seed + i, INSIDE))
+        told.append(replay.foretold(now, replay.doubt(now), config.draws, config.seed + i, INSIDE))
     return told, (time.monotonic() - begun) / len(moments)
 
 
@@ -132,38 +143,50 @@ def judged(told: list[Told], seconds: float) -> Row:
     sides: list[np.ndarray] = []
     drawn: list[float] = []
     endless: list[float] = []
+    ends = in_turn(told, np.inf, INSIDE)
     for i in range(int(np.ceil(FITTED * len(told))), len(told)):
-        few = np.unique(np.linspace(0, i - 1, min(i, MOMENTS)).astype(int))
-        interval = moved(told[i].interval, fitted([told[j] for j in few], told[i].when, INSIDE))
+        interval = moved(told[i].interval, ends[i])
         sides.append(held(interval, told[i].start))
         drawn.append(float(np.mean(held(told[i].interval, told[i].start) == 0)))
         endless.append(float(np.mean(np.isinf(interval.high))))
     inside, before, after = ([float(np.mean(side == where)) for side in sides] for where in (0, -1, 1))
     missed = float(np.mean(before)), float(np.mean(after))
-    return Row(inside, drawn, *missed, float(np.mean(endless)), sum(map(len, sides)), seconds)
+    of = told[-len(sides) :]
+    soon = [one.start <= HORIZON for one in of]
+    never = 1.0 - float(np.mean([here.mean() for here in soon]))
+    started = float(np.mean([np.mean(side[here] == 0) for side, here in zip(sides, soon, strict=True) if here.any()]))
+    known = float(np.mean([np.mean(one.start <= told[-1].when - one.when) for one in of]))
+    return Row(inside, drawn, *missed, float(np.mean(endless)), never, started, known, sum(map(len, sides)), seconds)
 
 
 def main() -> None:
     """Tell of every trace and policy what intervals hold; what is kept from the last time is not found anew."""
     config = parse(Config, description=__doc__ or "")
-    if config.moments < 4 * BATCHES or config.draws < 10 or config.most < 1_000:
-        raise ConfigError(f"want at least {4 * BATCHES} --moments, 10 --draws and 1,000 jobs (--most)")
+    if config.moments < 4 * BATCHES or config.draws < 10 or config.most < FEWEST:
+        raise ConfigError(f"want at least {4 * BATCHES} --moments, 10 --draws and {FEWEST:,} jobs (--most)")
+    if config.skip < 0 or (config.skip and not config.workload):
+        raise ConfigError(f"--skip {config.skip}: want 0 or more jobs of --workload")
     if config.workload and len(config.clusters) != 1:
         raise ConfigError("--workload: want one of --clusters, whose nodes its jobs run on")
     for name in config.clusters:
         cluster = find_cluster(name)
         trace = read_trace(config.workload or cluster.trace)
-        workload = prepare(trace.select(slice(0, config.most)) if config.workload else trace, cluster)
+        if config.workload:
+            if len(trace) - config.skip < FEWEST:
+                raise ConfigError(f"--skip {config.skip}: {trace.name} has {len(trace):,} jobs; want {FEWEST:,} behind")
+            trace = trace.select(slice(config.skip, config.skip + config.most))
+        workload = prepare(trace, cluster)
         for rule in ((policy, "easy") for policy in config.policies):
             shown = Path(config.workload).name if config.workload else name
-            file = KEPT / f"{shown}_{rule[0]}_{config.moments}_{config.draws}_{config.seed}.npz"
+            shown += f" from {config.skip:,}" if config.skip else ""
+            file = KEPT / f"{shown.replace(' ', '_')}_{rule[0]}_{config.moments}_{config.draws}_{config.seed}.npz"
             if config.anew or not file.is_file():
                 keep(file, shown, rule, *foretold(workload, rule, config))
             tell(" | ".join(kept(file)))
     rows = [kept(file) for file in sorted(KEPT.glob("*.npz"))]
     show_rows("80 % intervals of starts, run times predicted", HEADER, rows)
     lines = "\n".join(f"| {' | '.join(row)} |" for row in (HEADER, tuple("---" for _ in HEADER), *rows))
-    text = HEAD.format(draws=config.draws, batches=BATCHES, most=MOMENTS)
+    text = HEAD.format(draws=config.draws, moments=config.moments, batches=BATCHES)
     PAGE.write_text(text + lines + "\n", "utf-8")
 
 

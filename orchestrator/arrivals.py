@@ -40,11 +40,11 @@ NOBODY = Coming(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 def drawn(coming: Coming, rng: np.random.Generator, now: float, reach: float) -> Coming:
-    """Arrivals of the next `reach` seconds: stretches of those that came before, one after the other, begun at random.
+    """Arrivals of the next `reach` seconds: a stretch of those that came before, over and over.
 
     What comes in a week is as unsure as weeks have differed, so a stretch is what came from some whole number of days
-    ago on, at the same hour as then. Where there are too few days, all that came goes round from a random moment on.
-    Nobody comes after the first `most_of` arrivals.
+    ago on, at the same hour as then; busy times last, so it is not drawn anew when it is over. Where there are too few
+    days, all that came goes round from a random moment on. Nobody comes after the first `most_of` arrivals.
     """
     count = len(coming.submit)
     if count < 2:
@@ -53,13 +53,13 @@ def drawn(coming: Coming, rng: np.random.Generator, now: float, reach: float) ->
     days, turn = int((now - first) / DAY), (last - first) * count / (count - 1)
     if turn <= 0:
         return NOBODY
+    back = int(rng.integers(1, max(days, 1) + 1))
     rows, submit, clock, most, drawn_so_far = [], [], 0.0, most_of(coming), 0
     while clock < reach and drawn_so_far < most:
         if days < FEWEST_DAYS:
             origin = rng.uniform(first, first + turn) if clock == 0.0 else first
             lasts = first + turn - origin
         else:
-            back = int(rng.integers(1, days + 1))
             origin, lasts = now - back * DAY, DAY * min(back, LASTING)
         low, high = np.searchsorted(coming.submit, (origin, origin + lasts))
         rows.append(np.arange(low, high))

@@ -14,7 +14,7 @@ from envs.snapshot import Snapshot
 from envs.workload import Workload, can_fit
 from orchestrator.arrivals import NOBODY, Coming
 from orchestrator.calibrating import Ends, fitted
-from orchestrator.doubting import Doubt, learn, unlearned
+from orchestrator.doubting import Doubt, learn, unended, unlearned
 from orchestrator.replaying import Replay
 from orchestrator.slurm_state import Job, State
 from traces.trace import Trace
@@ -25,29 +25,50 @@ FEWEST = 200
 LEADER = "fcfs"
 """Under whom the past is replayed for an order that is no policy of the simulator."""
 
-FROM, DRAWS = 0.4, 30
+FROM, DRAWS = 0.4, 20
 """From which share of the past on forecasts are tried on it, and with how many draws each."""
 
 _POOL_COLUMNS = ("partition", "queue", "vc", "gpu_type")
 
 
-def doubt_of(jobs: Trace) -> Doubt:
-    """What ended jobs teach of run times, where they are enough."""
+def doubt_of(jobs: Trace, running: Trace | None = None) -> Doubt:
+    """What ended jobs teach of run times, where they are enough, and jobs that run (run times: so far) besides."""
     if len(jobs) < FEWEST:
         return unlearned()
-    unknown = np.full(len(jobs), "-1", object)
-    kin = Kin(unknown if jobs.user is None else jobs.user, unknown if jobs.vc is None else jobs.vc, jobs.gpus)
+    both = [jobs] if running is None else [jobs, running]
+    kin = Kin(*(np.concatenate(columns) for columns in zip(*map(_kin, both), strict=True)))
     waited = 0.0 if jobs.wait is None else np.maximum(jobs.wait, 0.0)
-    return learn(kin, jobs.submit, jobs.submit + waited + jobs.run_time, jobs.run_time)
+    end = np.full(len(kin.gpus), np.inf)
+    end[: len(jobs)] = jobs.submit + waited + jobs.run_time
+    submit, run_time = (np.concatenate([getattr(one, name) for one in both]) for name in ("submit", "run_time"))
+    return learn(kin, submit, end, run_time)
+
+
+def _kin(jobs: Trace) -> Kin:
+    unknown = np.full(len(jobs), "-1", object)
+    return Kin(unknown if jobs.user is None else jobs.user, unknown if jobs.vc is None else jobs.vc, jobs.gpus)
 
 
 def ended_jobs(state: State, now: float) -> Trace:
     """The jobs of a live cluster that have run, as a trace on the clock that says `now`."""
-    jobs = sorted((job for job in state.ended if job.end > job.start and job.gpus > 0), key=lambda job: job.submit)
-    submit = np.array([job.submit for job in jobs], float)
+    jobs = [job for job in state.ended if job.end > job.start and job.gpus > 0]
+    return _trace("ended jobs", jobs, [job.end for job in jobs], state.now - now)
+
+
+def running_jobs(state: State, now: float) -> Trace:
+    """The jobs of a live cluster that run, as a trace on the clock that says `now`; run times are until then."""
+    jobs = [job for job in state.running if job.start <= state.now and job.gpus > 0]
+    return _trace("running jobs", jobs, [state.now] * len(jobs), state.now - now)
+
+
+def _trace(name: str, jobs: Sequence[Job], until: Sequence[float], ahead: float) -> Trace:
+    """Jobs that have run until some moments, by submit, on a clock that Slurm's is ahead of."""
+    order = sorted(range(len(jobs)), key=lambda i: jobs[i].submit)
+    jobs, until = [jobs[i] for i in order], [until[i] for i in order]
     return Trace(
-        "ended jobs", "slurm", np.arange(len(jobs)).astype(object), submit - state.now + now,
-        np.array([job.end - job.start for job in jobs], float), np.array([job.gpus for job in jobs], np.int32),
+        name, "slurm", np.arange(len(jobs)).astype(object), np.array([job.submit for job in jobs], float) - ahead,
+        np.array([end - job.start for job, end in zip(jobs, until, strict=True)], float),
+        np.array([job.gpus for job in jobs], np.int32),
         request_time=np.array([job.limit if job.limit > 0 else -1.0 for job in jobs], float),
         wait=np.array([job.start - job.submit for job in jobs], float),
         user=np.array([job.user or "-1" for job in jobs], object),
@@ -99,14 +120,22 @@ def coming_of(past: Workload | None, info: str) -> Coming:
     return Coming(jobs.submit, jobs.gpus, jobs.run_time, known, past.pool)
 
 
-def unfinished(view: Snapshot, submit: np.ndarray) -> Coming:
-    """Jobs that run (submitted at `submit`) and wait now, with what is expected of them: they have come lately, too."""
+def unfinished(view: Snapshot, submit: np.ndarray, doubt: Doubt | None = None) -> Coming:
+    """Jobs that run (submitted at `submit`) and wait now: they have come lately, too.
+
+    Their run times are what is expected of them, or as a doubt draws them.
+    """
     told = np.full(len(view.job), np.nan) if view.history is None else predicted(view.history)
     known = np.where(np.isnan(view.run_time), told, view.run_time)
     guess = view.running_end - view.running_start if view.running_guess is None else view.running_guess
-    ran = np.concatenate((np.fmax(guess, view.now - view.running_start), np.where(np.isnan(told), known, told)))
+    expected = np.concatenate((guess, np.where(np.isnan(told), known, told)))
+    passed = np.concatenate((view.now - view.running_start, np.zeros(len(view.job))))
+    gpus = np.concatenate((view.running_gpus, view.gpus))
+    ran = np.fmax(expected, passed)
+    if doubt is not None:
+        ran = np.where(np.isnan(expected), np.nan, unended(expected, passed, gpus, doubt, 0))
     found = Coming(
-        np.concatenate((submit, view.submit)), np.concatenate((view.running_gpus, view.gpus)), ran,
+        np.concatenate((submit, view.submit)), gpus, ran,
         np.concatenate((np.fmax(view.running_end - view.running_start, 1.0), known)),
         np.concatenate((view.running_pool, view.pool)),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from envs.snapshot import Snapshot
 from envs.workload import Workload
 from orchestrator.arrivals import Coming
 from orchestrator.calibrating import Told
-from orchestrator.doubting import Doubt, learn
+from orchestrator.doubting import Doubt, learn, unended
 from orchestrator.forecasting import forecast
 
 
@@ -28,10 +28,12 @@ class Replay:
             self.known = np.where(trace.request_time > 0, trace.request_time, trace.run_time)
 
     def doubt(self, now: float) -> Doubt:
-        """What the jobs that have ended by a moment teach."""
-        trace, end = self.workload.trace, self.schedule.end
-        over = end <= now
-        return learn(Kin(*(column[over] for column in self.kin)), trace.submit[over], end[over], trace.run_time[over])
+        """What the jobs that have started by a moment teach, as far as is known by then."""
+        start = self.schedule.start
+        begun = start <= now
+        end = np.where(self.schedule.end <= now, self.schedule.end, np.inf)[begun]
+        ran = np.minimum(self.workload.trace.run_time[begun], now - start[begun])
+        return learn(Kin(*(column[begun] for column in self.kin)), self.workload.trace.submit[begun], end, ran)
 
     def at(self, now: float) -> Snapshot:
         """The cluster at a moment."""
@@ -52,12 +54,16 @@ class Replay:
             history=self.told.history[queued], running_guess=guess, place_at=place_at, place_node=node, place_gpus=gpus,
         )  # fmt: skip
 
-    def coming(self, now: float) -> Coming:
-        """All arrivals until a moment, with what their run times were, or are expected to be."""
+    def coming(self, now: float, doubt: Doubt | None = None, seed: int = 0) -> Coming:
+        """All arrivals until a moment; run times of those that have not ended are as told, or as a doubt draws them."""
         trace = self.workload.trace
         came = np.flatnonzero(trace.submit <= now)
-        start, end, expected = self.schedule.start[came], self.schedule.end[came], self.told.run_time[came]
-        ran = np.where(end <= now, trace.run_time[came], np.maximum(expected, now - start))
+        start, end, told = self.schedule.start[came], self.schedule.end[came], self.told.run_time[came]
+        passed = np.maximum(0.0, now - start)
+        whole = np.maximum(told, passed)
+        if doubt is not None:
+            whole = unended(told, passed, trace.gpus[came], doubt, seed)
+        ran = np.where(end <= now, trace.run_time[came], whole)
         return Coming(trace.submit[came], trace.gpus[came], ran, self.known[came], self.workload.pool[came])
 
     def waits_at(self, moments: np.ndarray) -> np.ndarray:
@@ -68,7 +74,7 @@ class Replay:
     def foretold(self, now: float, doubt: Doubt, draws: int, seed: int, inside: float = 0.8) -> Told:
         """What is forecast at a moment, and what came; starts after the last arrival are not known."""
         view = self.at(now)
-        made = forecast(view, self.policy, self.discipline, doubt, self.coming(now), draws, seed)
+        made = forecast(view, self.policy, self.discipline, doubt, self.coming(now, doubt, seed), draws, seed)
         start = self.schedule.start[view.job]
         known = np.where(start > self.workload.trace.submit[-1], np.inf, start - now)
         return Told(now, made.interval(inside), known)

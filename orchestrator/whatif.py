@@ -29,6 +29,7 @@ from orchestrator.experience import (
     ended_jobs,
     limits_in,
     placed,
+    running_jobs,
     running_submits,
     together,
     tried,
@@ -107,6 +108,8 @@ def of_file(path: str, trace: str = "") -> Queue:
         view = wire.read(Path(path).read_bytes())
     except OSError as trouble:
         raise SnapshotError(f"--snapshot {path}: {trouble.strerror}; want a Snapshot as JSON") from None
+    except SnapshotError as trouble:
+        raise SnapshotError(f"--snapshot {path}: {trouble}") from None
 
     def _seen(info: str) -> Snapshot:
         hidden = np.full(len(view.job), np.nan)
@@ -134,10 +137,10 @@ def of_slurm(config: Config) -> Queue:
     view = _seen(info)
     ended = ended_jobs(state, view.now)
     past = placed(ended, view) if len(ended) else None
-    coming = NOBODY
+    doubt, coming = doubt_of(ended, running_jobs(state, view.now)), NOBODY
     if past is not None:
-        coming = together(coming_of(past, info), unfinished(view, running_submits(state, view)))
-    return Queue(view, _seen, np.arange(len(queued)), doubt_of(ended), coming, past, limits_of(state, queued, view))
+        coming = together(coming_of(past, info), unfinished(view, running_submits(state, view), doubt))
+    return Queue(view, _seen, np.arange(len(queued)), doubt, coming, past, limits_of(state, queued, view))
 
 
 def limits_of(state: State, queued: Sequence[Job], view: Snapshot) -> Limits:

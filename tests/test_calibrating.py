@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from orchestrator.calibrating import Ends, Told, fitted, held, moved, scores
+from orchestrator.calibrating import Ends, Told, fitted, held, in_turn, moved, scores
 from orchestrator.forecasting import HORIZON, Interval
 
 
@@ -94,3 +96,49 @@ def test_no_end_is_before_now():
 def test_the_median_lies_between_the_ends(ends):
     low, middle, high = moved(interval(1), ends)
     assert low[0] <= middle[0] <= high[0]
+
+
+def drifting(seed: int, moments: int = 200, jobs: int = 40) -> list[Told]:
+    """Moments an hour apart at which all jobs are surprised alike, by a level that wanders, besides each by its own."""
+    rng, level, told = np.random.default_rng(seed), 0.0, []
+    for i in range(moments):
+        level = 0.97 * level + 0.15 * rng.standard_normal()
+        away = level + (0.4 + 0.6 * i / moments) * rng.standard_normal(jobs)
+        told.append(Told(3600.0 * i, interval(jobs, 1000.0 / 3, 1000.0, 3000.0), 1000.0 * np.exp(away)))
+    return told
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_four_fifths_are_held_where_surprises_drift(seed):
+    told = drifting(seed)
+    ends = in_turn(told, 1e9)
+    sides = [held(moved(one.interval, end), one.start) == 0 for one, end in zip(told[50:], ends[50:-1], strict=True)]
+    assert 0.75 <= np.mean(sides) <= 0.85
+
+
+def test_intervals_that_held_too_little_are_wider_next():
+    calm, wild = surprised(np.random.default_rng(6), 1.0), surprised(np.random.default_rng(7), 3.0)
+    late = [one._replace(when=one.when + 3600.0 * len(calm)) for one in wild[:5]]
+    before, after = fitted(calm, 1e9), fitted([*calm, *late], 1e9)
+    assert after.low < 1.1 * before.low < 0
+    assert after.high > 1.1 * before.high > 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000), st.integers(2, 12), st.floats(0.0, 20_000.0))
+def test_ends_owe_nothing_to_what_is_not_known_yet(seed, moments, later):
+    rng = np.random.default_rng(seed)
+    told = surprised(rng, 2.0, moments, 8)
+    now = told[-1].when + later
+    other = [
+        one._replace(start=np.where(one.start > now - one.when, now - one.when + rng.uniform(1, 1e7, 8), one.start))
+        for one in told
+    ]
+    assert fitted(other, now) == fitted(told, now)
+
+
+def test_the_ends_of_each_moment_are_those_fitted_then():
+    told = surprised(np.random.default_rng(8), 1.5, 12)
+    turns = in_turn(told, 1e9)
+    assert turns[:-1] == [fitted(told, one.when) for one in told]
+    assert turns[-1] == fitted(told, 1e9)

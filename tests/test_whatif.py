@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from berth.errors import ConfigError
+from berth.errors import ConfigError, SnapshotError
 from envs import wire
 from envs.recalling import Kin
 from envs.snapshot import DOWN, UP, Snapshot
@@ -157,6 +157,18 @@ def test_the_program_tells_of_a_saved_snapshot(tmp_path):
     assert (bad.returncode, "No such file" in bad.stderr) == (2, True)
     file.write_text("{}")
     assert "version" in run_whatif("--snapshot", str(file)).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("", "not JSON"), ("[1]", "a list; want an object"), ('{"version": 1, "now": "soon"}', "want a number from 0")],
+)
+def test_a_snapshot_that_is_none_is_named(text, wanted, tmp_path):
+    file = tmp_path / "now.json"
+    file.write_text(text)
+    with pytest.raises(SnapshotError, match=wanted) as raised:
+        whatif.of_file(str(file))
+    assert str(raised.value).startswith(f"--snapshot {file}: ")
 
 
 @pytest.mark.parametrize(
