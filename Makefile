@@ -56,6 +56,7 @@ scale: setup     ## what replay and training cost against jobs, GPUs and queue l
 
 results: setup   ## the long experiments: learned policies against heuristics (goes on where it stopped); samples; placers
 	$(BIN)/python benchmarks/headline.py
+	$(BIN)/python benchmarks/fresh.py
 	$(BIN)/python benchmarks/hosts_study.py
 	$(BIN)/python benchmarks/calibrate.py --seeds 40
 	$(BIN)/python benchmarks/allocation_study.py
