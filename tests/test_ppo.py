@@ -15,7 +15,7 @@ import tensorflow as tf  # noqa: E402
 
 from envs.observation import JOB_FEATURES  # noqa: E402
 from envs.sim.observing import GREATEST  # noqa: E402
-from train.design import FITS, RESIDUAL, SITUATION, SLOT, WAIT, Design, Shape  # noqa: E402
+from train.design import AROUND, FITS, RESIDUAL, SITUATION, SLOT, WAIT, Design, Shape  # noqa: E402
 from train.networks import NETWORKS, build  # noqa: E402
 from train.ppo import Learner, Rules, Scale, clip_loss, entropy_of, log_probabilities  # noqa: E402
 
@@ -221,6 +221,20 @@ def test_decay_draws_weights_to_nothing_and_leaves_biases():
         means.append((-logits / RESIDUAL).mean())
     assert squares[1] < 0.05 * squares[0]
     assert means[1] == pytest.approx(20.0, abs=0.5)
+
+
+def test_decay_leaves_what_judges_waiting():
+    """Layers of zeros below a last layer of zeros could never learn to wait."""
+    rng = np.random.default_rng(6)
+    learner = _learner("kernel", Design(WAITING, (8, 4), True, 0, 12.0), RULES)
+    begun = [v.numpy().copy() for v in learner.policy.trainable_variables]
+    for _ in range(200):
+        jobs, _, _ = observations(rng, WAITING, 16)
+        told = pack(rng.random(jobs.shape[:2]).astype(np.float32))
+        learner.learn_keys(pack(jobs), told, told, 1e-2, 0.3)
+    kept = [np.array_equal(a, v.numpy()) for a, v in zip(begun, learner.policy.trainable_variables, strict=True)]
+    of_waiting = [a for a, same in zip(begun, kept, strict=True) if same and a.any()]
+    assert [a.shape for a in of_waiting] == [(4 + 8, AROUND)]
 
 
 def test_waiting_is_judged_against_the_best_job_that_fits():

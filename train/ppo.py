@@ -261,8 +261,9 @@ class Learner:
         """One step towards a teacher's keys (batch, window) of jobs (batch, window, features), all packed.
 
         `prior` (batch, window) are the keys of the policy that is corrected, (batch, 0) where there is none. A job's
-        logit becomes -RESIDUAL times the expected logarithm of its key; `decay` is what the sum of the squares of all
-        weights but biases counts beside the error. Returns the mean squared error of the logarithms before the step.
+        logit becomes -RESIDUAL times the expected logarithm of its key. `decay` is what the sum of the squares of the
+        weights that judge jobs, biases apart, counts beside the error; those that judge waiting stay. Returns the mean
+        squared error of the logarithms before the step.
         """
         self.pi_optimizer.learning_rate.assign(rate)
         told = (jobs, keys, prior, np.float32(decay))
@@ -342,12 +343,19 @@ class Learner:
             expected = -self.policy(inputs)[:, : shape.window] / RESIDUAL
             loss = tf.reduce_mean(tf.square(told * GREATEST - expected))
         variables = [v.value for v in self.policy.trainable_variables]
-        pulls = [2.0 * decay * v if len(v.shape) > 1 else tf.zeros_like(v) for v in variables]
         gradients = [
-            pull if g is None else g + pull for g, pull in zip(tape.gradient(loss, variables), pulls, strict=True)
+            tf.zeros_like(v) if g is None else g + _pull(g, v, decay)
+            for g, v in zip(tape.gradient(loss, variables), variables, strict=True)
         ]
         self.pi_optimizer.apply(gradients, self.policy.trainable_variables)
         return loss
+
+
+def _pull(gradient: Any, weights: Any, decay: Any) -> Any:
+    """The gradient of `decay` times the squares of weights; 0 for biases, and for what has no part in the error."""
+    if len(weights.shape) < 2:
+        return tf.zeros_like(weights)
+    return tf.where(tf.reduce_any(gradient != 0.0), 2.0 * decay, 0.0) * weights
 
 
 def _tensors(seen: dict[str, np.ndarray], *more: Any) -> tuple[Any, ...]:
