@@ -178,7 +178,9 @@ def file_first(words: list[str]) -> tuple[str, list[str]]:
         return words[0], words[1:]
     if {"--help", "-h"} & set(words):
         return "", words
-    raise ConfigError("want an SWF file first: python benchmarks/conformance.py FILE.swf[.gz] [--len 1024 ...]")
+    raise ConfigError(
+        f"want an SWF file first: python benchmarks/{Path(sys.argv[0]).name} FILE.swf[.gz] [--option ...]"
+    )
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.headline import RIVALS, SCORES, Experiment
 from benchmarks.headline_page import WORDS, head, number, percent
-from berth.commandline import option, parse, run, written_whole
+from berth.commandline import nearest, option, parse, run, written_whole
 from berth.console import tell
 from berth.errors import ConfigError
 from envs.clusters import CLUSTERS
@@ -135,21 +135,44 @@ def _marked(told: dict[str, Any]) -> str:
     return f"**{percent(told)}**" if told["high"] < 0 else percent(told)
 
 
+def check(config: Config) -> None:
+    """Raise ConfigError for what cannot be judged."""
+    for cluster in config.clusters:
+        if cluster not in CLUSTERS:
+            raise ConfigError(f"--clusters {cluster}: {nearest(cluster, CLUSTERS)}")
+    for name, least in (("traces", 2), ("windows", 1), ("seeds", 1)):
+        if getattr(config, name) < least:
+            raise ConfigError(f"--{name} {getattr(config, name)}: want at least {least}")
+
+
+def check_asked(told: dict[str, Any], config: Config, where: str) -> None:
+    """Raise ConfigError for an evaluation, kept from an earlier time, of other windows or seeds than are asked for."""
+    models = sum(contender["kind"] == "model" for contender in told["contenders"])
+    if (len(told["windows"]), models) != (config.windows, config.seeds):
+        raise ConfigError(
+            f"{where}: judged on {len(told['windows'])} windows with {models} seeds; want {config.windows} and "
+            f"{config.seeds}: ask for as many, or put it aside"
+        )
+
+
 def main() -> None:
     """Make, judge, and write the page, of the clusters all of whose traces are judged."""
     config = parse(Config, None, str(__doc__))
-    if config.traces < 2 or config.windows < 1:
-        raise ConfigError(f"--traces {config.traces}, --windows {config.windows}: want at least 2 traces and 1 window")
+    check(config)
     work_off(config)
     found, commands = {}, []
     for cluster in config.clusters:
         files = [ROOT / _done("judged", cluster, FIRST + i) for i in range(config.traces)]
         if all(file.is_file() for file in files):
             told = [json.loads(file.read_text()) for file in files]
+            for file, one in zip(files, told, strict=True):
+                check_asked(one, config, str(file.parent.relative_to(ROOT)))
             found[cluster] = [summarize(told, score) for score in SCORES]
             commands.append(f"    {shlex.join(['python', *judging(cluster, FIRST, config)])}")
         else:
             tell(f"{cluster}: not all traces are judged, left out; see data/headline/fresh/*.log")
+    if not found:
+        raise ConfigError(f"{', '.join(config.clusters)}: nothing is judged, {PAGE.relative_to(ROOT)} stays as it was")
     text = TEXT.format(traces=config.traces, windows=config.windows, first=FIRST)
     with written_whole(PAGE) as begun:
         begun.write_text(

@@ -26,6 +26,7 @@ from benchmarks.evolving import Evolution
 from benchmarks.lublin_play import INPUTS, cycle_rows, job_rows, mean_slowdown
 from berth.commandline import option, parse, run, written_whole
 from berth.console import console, show_rows
+from berth.errors import ConfigError
 from berth.streams import stream
 from traces.lublin import Model, daily_cycle, lublin_jobs
 
@@ -132,11 +133,23 @@ def shown(judge: Judge, sequences: list[np.ndarray], weights: np.ndarray) -> tup
     return f"{judge(sequences, weights).mean():.2f}", f"{judge(sequences, SJF).mean():.2f}"
 
 
+def check(config: Config) -> None:
+    """Raise ConfigError for searches that cannot be."""
+    for name, least in (("seeds", 1), ("rounds", 1), ("candidates", 4), ("sequences", 1), ("chosen_on", 1)):
+        if getattr(config, name) < least:
+            raise ConfigError(f"--{name} {getattr(config, name)}: want at least {least}")
+    if config.write and not config.judge:
+        raise ConfigError("--write 1 --judge 0: what is written has been judged; leave one out")
+
+
 def main() -> None:
     """Search, judge on the ten test sequences, print."""
     path, words = file_first(sys.argv[1:])
     config = parse(Config, words, str(__doc__))
+    check(config)
     log = read_jobs(path)
+    if len(log.submit) < 2 * LENGTH + 2:
+        raise ConfigError(f"{path}: {len(log.submit):,} jobs; want at least {2 * LENGTH + 2:,}")
     starts = list(start_indices(1, LENGTH, len(log.submit), SEQUENCES))
     low, high = unseen_by_the_test(log, starts)[0]
     outside = [cut(log, int(first)) for first in np.linspace(low, high - LENGTH, SEQUENCES)]

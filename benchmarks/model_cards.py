@@ -38,9 +38,10 @@ def write_card(cluster: str, shipped: dict[str, Checkpoint], rows: list[dict[str
             if (row["cluster"], row["info"], row["data"]) == (cluster, info, data) and own in row["training"]
         ]
         seeds = max((len(row["rival"]["seeds"]) for row in told), default=0)
+        unknown = "a real trace" if data == "real" else "the shipped sample"
         parts += ["", f"## {name}.npz", WHAT[name], ""]
         parts += [
-            f"- Data: {told[0]['trace'] if told else 'the shipped sample'}, its first 60 % of jobs.",
+            f"- Data: {told[0]['trace'] if told else unknown}, its first 60 % of jobs.",
             f"- The best of {seeds} seed{'s' * (seeds != 1)} on {_setting(checkpoint, 'val_windows')} validation "
             f"windows: seed {_setting(checkpoint, 'seed')}, gain {float(checkpoint.told['val_gain']):+.4f} over "
             f"{_setting(checkpoint, 'sched_algo')}, after epoch {checkpoint.told['val_epoch']}.",

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.fresh import FIRST, Config, judging, making, summarize, table
+from benchmarks.fresh import FIRST, Config, check, check_asked, judging, main, making, summarize, table
+from berth.errors import ConfigError
 
 
 def _told(learned, sjf, lcfs, rival, knows=1.0):
@@ -50,3 +51,37 @@ def test_a_trace_is_made_and_judged_by_commands_that_name_it():
     assert words[words.index("--out") + 1] == "data/headline/fresh/synthetic_101"
     assert making("synthetic", FIRST)[-2:] == ["-o", "data/headline/fresh/synthetic_101.csv"]
     assert words.count("--rlmodel") == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"clusters": ("nosuch",)}, "--clusters nosuch"),
+        ({"traces": 1}, "--traces 1: want at least 2"),
+        ({"windows": 0}, "--windows 0: want at least 1"),
+        ({"seeds": 0}, "--seeds 0: want at least 1"),
+    ],
+)
+def test_what_cannot_be_judged_is_refused(wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        check(Config(**wrong))
+
+
+def test_an_evaluation_of_other_windows_or_seeds_is_not_taken_for_what_is_asked():
+    told = _told([4.0, 4.0], [6.0, 6.0], [3.0, 5.0], "lcfs fit")
+    check_asked(told, Config(windows=2, seeds=2), "there")
+    for other in (Config(windows=3, seeds=2), Config(windows=2, seeds=3)):
+        with pytest.raises(ConfigError, match="there: judged on 2 windows with 2 seeds"):
+            check_asked(told, other, "there")
+
+
+def test_where_nothing_is_judged_the_page_stays(tmp_path, monkeypatch):
+    page = tmp_path / "fresh.md"
+    page.write_text("as it was")
+    monkeypatch.setattr("benchmarks.fresh.ROOT", tmp_path)
+    monkeypatch.setattr("benchmarks.fresh.PAGE", page)
+    monkeypatch.setattr("benchmarks.fresh.run_commands", lambda *_: [])
+    monkeypatch.setattr("sys.argv", ["fresh.py", "--clusters", "synthetic"])
+    with pytest.raises(ConfigError, match="stays as it was"):
+        main()
+    assert page.read_text() == "as it was"

@@ -18,10 +18,12 @@ from benchmarks.lublin import (
     SJF,
     Config,
     Judge,
+    check,
     cut,
     drawn,
     interval,
     made,
+    main,
     search,
     unseen_by_the_test,
 )
@@ -232,3 +234,33 @@ def test_the_page_tells_what_was_written(in_sample, backfill):
     told = f"{seeds}, mean {each.mean():.2f} {interval(each)}"
     assert told in (ROOT / "docs/results/README.md").read_text()
     assert max(row["bsld"] for row in rows) < THEIRS[backfill]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"seeds": 0}, "--seeds 0: want at least 1"),
+        ({"rounds": 0}, "--rounds 0: want at least 1"),
+        ({"candidates": 1}, "--candidates 1: want at least 4"),
+        ({"sequences": 0}, "--sequences 0: want at least 1"),
+        ({"chosen_on": 0}, "--chosen_on 0: want at least 1"),
+        ({"write": True, "judge": False}, "--write 1 --judge 0"),
+    ],
+)
+def test_searches_that_cannot_be(wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        check(Config(**wrong))
+
+
+def test_a_log_too_short_for_the_test_is_refused(tmp_path, monkeypatch):
+    rows = [f"{i} {60 * i} -1 100 4 -1 -1 4 100 -1 1 1 1 1 1 1 -1 -1" for i in range(1, 2 * LENGTH + 2)]
+    (tmp_path / "short.swf").write_text("\n".join(("; MaxProcs: 256", *rows)) + "\n")
+    monkeypatch.setattr("sys.argv", ["lublin.py", str(tmp_path / "short.swf")])
+    with pytest.raises(ConfigError, match="2,049 jobs; want at least 2,050"):
+        main()
+
+
+def test_a_missing_file_is_asked_for_by_the_program_s_own_name(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["benchmarks/lublin.py"])
+    with pytest.raises(ConfigError, match=r"python benchmarks/lublin\.py FILE\.swf"):
+        main()

@@ -37,3 +37,12 @@ def test_a_card_is_made_of_rows(tmp_path, monkeypatch):
     assert "77" not in card
     assert "The best of 2 seeds" in card
     assert f"python train/philly_train.py --exp_name philly_hidden --seed {model.told['settings']['seed']}" in card
+
+
+def test_a_real_model_without_rows_is_not_said_to_be_of_the_sample(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.model_cards.MODELS", tmp_path)
+    (tmp_path / "philly").mkdir()
+    models = dict.fromkeys(("hidden", "real_hidden"), load(ROOT / "models/philly/hidden.npz"))
+    sample, real = write_card("philly", models, []).read_text().split("## real_hidden.npz")
+    assert "Data: the shipped sample," in sample
+    assert "Data: a real trace," in real

@@ -245,8 +245,13 @@ def test_decays_that_cannot_be_or_do_nothing(tmp_path):
     for wrong in (("-1",), ("2",), ("nan",), ("x",), ()):
         with pytest.raises(ConfigError, match="clone_decay"):
             train(tmp_path / "a", clone="saf", clone_loss="log_key", action_mode="fit", clone_decay=wrong)
-    with pytest.raises(ConfigError, match=r"clone_decay 0\.1 does nothing without clone_loss log_key"):
-        train(tmp_path / "a", clone_decay=("0.1",))
+    with pytest.raises(ConfigError, match=r"clone_decay 0\.1 does nothing without clone and clone_loss log_key"):
+        train(tmp_path / "a", clone_decay=("0.1",), clone_loss="log_key", action_mode="fit")
+
+
+def test_a_decay_that_is_named_twice_is_tried_once():
+    more = {"clone": "saf", "clone_loss": "log_key", "action_mode": "fit", "clone_decay": ("0.1", "0", "0.10", "0.0")}
+    assert Config(**(TINY | more)).decays == (0.1, 0.0)
 
 
 def test_a_clone_decides_as_what_it_imitates(tmp_path, capsys):
@@ -266,6 +271,13 @@ def test_pre_trained_weights(tmp_path):
 
 def test_early_stopping(tmp_path):
     train(tmp_path, epochs=9, early_stopping_patience=2, pi_lr=0.0, report_windows=0)
+    assert len(rows(tmp_path)) == 2
+
+
+def test_what_was_looked_at_before_the_first_epoch_takes_no_patience(tmp_path):
+    more = {"residual": "sjf", "clone": "saf", "clone_loss": "log_key", "action_mode": "fit", "clone_epochs": 1,
+            "clone_lr": 0.0, "clone_decay": ("0", "0.1", "0.2")}  # fmt: skip
+    train(tmp_path, epochs=9, early_stopping_patience=2, pi_lr=0.0, report_windows=0, **more)
     assert len(rows(tmp_path)) == 2
 
 

@@ -199,7 +199,9 @@ class Config(Learning, Options):
         if not self.clone_decay or not all(_is_share(word) for word in self.clone_decay):
             raise ConfigError(f"clone_decay {','.join(self.clone_decay)}: want numbers from 0 to 1 with commas")
         if self.decays != (0.0,) and not (self.clone and self.clone_loss == "log_key"):
-            raise ConfigError(f"clone_decay {','.join(self.clone_decay)} does nothing without clone_loss log_key")
+            raise ConfigError(
+                f"clone_decay {','.join(self.clone_decay)} does nothing without clone and clone_loss log_key"
+            )
         for policy in filter(None, (self.residual, self.clone)):
             Options(**(self.environment("train") | {"prior": policy}))
         for policy in self.report_policies:
@@ -213,8 +215,8 @@ class Config(Learning, Options):
 
     @property
     def decays(self) -> tuple[float, ...]:
-        """What the squares of weights count where keys are learned, each to be tried."""
-        return tuple(float(word) for word in self.clone_decay)
+        """What the squares of weights count where keys are learned, each to be tried once."""
+        return tuple(dict.fromkeys(float(word) for word in self.clone_decay))
 
     @property
     def input_scale(self) -> float:

@@ -151,7 +151,7 @@ class Training(ABC):
         save(self.folder / LAST, *self._state)
         self.prepare()
         self._look({})
-        self.begun = True
+        self.begun, self.waited = True, 0  # patience is for epochs: what came before may have been looked at often
         self._state = self._snapshot()
         save(self.folder / LAST, *self._state)
 
