@@ -40,7 +40,9 @@ draws.
 - What was chosen on what: how run times and arrivals are drawn, on the samples and the first 20,000 jobs of the three
   files; how ends are fitted, by comparing more than a hundred settings, many of them on earlier draws, on the samples
   of Philly, Helios and Synthetic and the first jobs of Philly and Venus. Rows whose trace is "from" a job on were
-  looked at when that stood, and it was not changed after: they tell what to expect of other traces. The others do not.
+  looked at when that stood: they tell what to expect of other traces. The others do not. One thing was changed after
+  that, by the others' rows: at least a third of what should come behind an interval is left out there, so that feedback
+  does not make all upper ends infinite.
 - Inside: the share of starts within their 80 % intervals (a second of grace), every moment counting the same; "95 %":
   Student's t over {batches} stretches of moments in a row, since neighbours are alike; "later half": of the judged
   moments alone; before, after: starts that came before the lower end, after the upper one.

@@ -123,9 +123,10 @@ def table(found: dict[str, list[dict[str, Any]]]) -> str:
     for cluster, rows in found.items():
         for row in rows:
             rival, later = row["rival"], row["hindsight"]
-            closed = (row["predicted"] - row["mean"]) / (row["predicted"] - row["knows"])
+            gap = row["predicted"] - row["knows"]
+            closed = f"{100 * (row['predicted'] - row['mean']) / gap:.0f} %" if gap > 0 else "no gap"
             cells = [cluster, WORDS[row["score"]], number(row["mean"]), number(rival["mean"]), _marked(rival)]
-            cells += [f"{row['better']} of {row['traces']}", later["name"], _marked(later), f"{100 * closed:.0f} %"]
+            cells += [f"{row['better']} of {row['traces']}", later["name"], _marked(later), closed]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -161,7 +162,7 @@ def main() -> None:
     check(config)
     work_off(config)
     found, commands = {}, []
-    for cluster in config.clusters:
+    for cluster in CLUSTERS:  # those of earlier calls as well
         files = [ROOT / _done("judged", cluster, FIRST + i) for i in range(config.traces)]
         if all(file.is_file() for file in files):
             told = [json.loads(file.read_text()) for file in files]
@@ -169,7 +170,7 @@ def main() -> None:
                 check_asked(one, config, str(file.parent.relative_to(ROOT)))
             found[cluster] = [summarize(told, score) for score in SCORES]
             commands.append(f"    {shlex.join(['python', *judging(cluster, FIRST, config)])}")
-        else:
+        elif cluster in config.clusters:
             tell(f"{cluster}: not all traces are judged, left out; see data/headline/fresh/*.log")
     if not found:
         raise ConfigError(f"{', '.join(config.clusters)}: nothing is judged, {PAGE.relative_to(ROOT)} stays as it was")

@@ -141,8 +141,8 @@ def _fit(past: Sequence[Told], now: float, inside: float, before: float, after: 
 
 
 def _share(wanted: float, aside: float) -> float:
-    """A share left out that is neither next to nothing nor more than half."""
-    return min(max(wanted, aside / 10), 0.5)
+    """A share left out that is not more than half, nor so little that FAR's moment alone would make ends infinite."""
+    return min(max(wanted, aside / 3), 0.5)
 
 
 def _quantile(past: Sequence[Told], of: Sequence[np.ndarray], now: float, inside: float, share: float) -> float:
