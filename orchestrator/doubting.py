@@ -101,7 +101,10 @@ class _Known(NamedTuple):
 
 
 def fitted_line(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The line (2,), y at 0 and slope, with the least weighted squares of those with slopes from 0 to 1."""
+    """The line (2,), y at 0 and slope, with the least weighted squares of those with slopes from 0 to 1.
+
+    The slope is 1 where all x are so near each other that they tell of none.
+    """
     middle, height = np.average(x, weights=weights), np.average(y, weights=weights)
     spread = np.average((x - middle) ** 2, weights=weights)
     slope = np.average((x - middle) * (y - height), weights=weights) / spread if spread > _FLAT else 1.0

@@ -28,6 +28,9 @@ def test_a_line_by_hand():
 def test_no_other_line_has_less_squares(rows):
     x, y, weights = (np.array(column) for column in zip(*rows, strict=True))
     start, slope = fitted_line(x, y, weights)
+    if np.average((x - np.average(x, weights=weights)) ** 2, weights=weights) <= 1e-9:
+        assert slope == 1.0  # they tell of none
+        return
     least = np.dot(weights, (y - start - slope * x) ** 2)
     for other in np.linspace(0.0, 1.0, 11):
         best = np.average(y - other * x, weights=weights)
