@@ -296,16 +296,18 @@ SHIPPED = sorted((ROOT / "models").glob("*/*.npz"))
 
 def test_every_cluster_has_its_models():
     assert {(path.parent.name, path.stem) for path in SHIPPED} == {
-        (cluster, regime) for cluster in CLUSTERS for regime in ("oracle", "hidden")
+        *((cluster, regime) for cluster in CLUSTERS for regime in ("oracle", "hidden")),
+        *((cluster, "real_hidden") for cluster in CLUSTERS if cluster != "synthetic"),
     }
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_shipped_models_play_at_once(path, tmp_path):
-    """Found without --rlmodel, and judged on jobs that they have not seen."""
-    info = "hidden" if path.stem == "hidden" else ""
-    told = judge(tmp_path, path.parent.name, rlmodel=(), runtime_info=info, windows=2, discipline=("easy",))
-    assert told["contenders"][0]["name"] == f"{path.parent.name} {path.stem}"
+    """Found without --rlmodel but for those of real traces, and judged on jobs that they have not seen."""
+    info = "hidden" if path.stem.endswith("hidden") else ""
+    named = (str(path),) if path.stem.startswith("real_") else ()
+    told = judge(tmp_path, path.parent.name, rlmodel=named, runtime_info=info, windows=2, discipline=("easy",))
+    assert told["contenders"][0]["name"] == (path.stem if named else f"{path.parent.name} {path.stem}")
     assert told["data"]["split"] == "test"
     assert not any("IN-SAMPLE" in mark or "picked" in mark for mark in told["contenders"][0]["marks"])
     assert path.stat().st_size < 200_000
