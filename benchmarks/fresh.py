@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.headline import RIVALS, SCORES, Experiment
-from benchmarks.headline_page import WORDS, head, number, percent
+from benchmarks.headline import SCORES, Experiment
+from benchmarks.headline_page import WORDS, head, marked, number
 from berth.commandline import nearest, option, parse, run, written_whole
 from berth.console import tell
 from berth.errors import ConfigError
@@ -40,7 +40,7 @@ test split.
 
 - **Strongest heuristic**: for every trace the one that is best on its own validation windows.
 - **Best in hindsight**: the one heuristic that is best over all these test windows together.
-- Share of traces: on how many of them the mean of the seeds' policies is better than the strongest heuristic.
+- **Better on**: on how many of them the mean of the seeds' policies is better than the strongest heuristic.
 - Less is better; **bold**: the whole interval is below 0.
 """
 
@@ -70,7 +70,6 @@ def judging(cluster: str, seed: int, config: Config) -> list[str]:
     """The command that judges the sample's policies on a trace."""
     words = Experiment("sample", cluster, "hidden").evaluation(config.seeds, config.windows)
     words[words.index("--out") + 1] = str(KEPT / f"{cluster}_{seed}")
-    words[words.index("--sched_algo") + 1] = RIVALS["hidden"]
     return [*words, "--workload", str(trace_file(cluster, seed))]
 
 
@@ -125,15 +124,10 @@ def table(found: dict[str, list[dict[str, Any]]]) -> str:
             rival, later = row["rival"], row["hindsight"]
             gap = row["predicted"] - row["knows"]
             closed = f"{100 * (row['predicted'] - row['mean']) / gap:.0f} %" if gap > 0 else "no gap"
-            cells = [cluster, WORDS[row["score"]], number(row["mean"]), number(rival["mean"]), _marked(rival)]
-            cells += [f"{row['better']} of {row['traces']}", later["name"], _marked(later), closed]
+            cells = [cluster, WORDS[row["score"]], number(row["mean"]), number(rival["mean"]), marked(rival)]
+            cells += [f"{row['better']} of {row['traces']}", later["name"], marked(later), closed]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _marked(told: dict[str, Any]) -> str:
-    """A change with its interval, bold where that lies below 0."""
-    return f"**{percent(told)}**" if told["high"] < 0 else percent(told)
 
 
 def check(config: Config) -> None:

@@ -75,15 +75,15 @@ def _table(rows: list[dict[str, Any]]) -> str:
         rival = row["rival"]
         seeds = ", ".join(f"{100 * x:+.1f}" for x in rival["seeds"])
         later = row["hindsight"]
-        cells = [number(row["mean"]), rival["name"], number(rival["mean"]), _marked(percent(rival), rival), seeds]
-        cells += [later["name"], _marked(percent(later), later)]
+        cells = [number(row["mean"]), rival["name"], number(rival["mean"]), marked(rival), seeds]
+        cells += [later["name"], marked(later)]
         lines.append(f"| {_where(row)} | {' | '.join(cells)} | {row['windows']} ({row['groups']}) |")
     return "\n".join(lines)
 
 
-def _marked(text: str, told: dict[str, Any]) -> str:
-    """Bold where the interval lies below 0."""
-    return f"**{text}**" if told["high"] < 0 else text
+def marked(told: dict[str, Any]) -> str:
+    """A change with its interval, bold where that lies below 0."""
+    return f"**{percent(told)}**" if told["high"] < 0 else percent(told)
 
 
 def _gaps(rows: list[dict[str, Any]]) -> str:
@@ -103,7 +103,7 @@ def _baselines(rows: list[dict[str, Any]]) -> str:
     names = ("fcfs strict", "fcfs reserve", "sjf strict", "sjf reserve")
     lines = head("data", "run times", "score", *names)
     for row in rows:
-        cells = " | ".join(_marked(percent(told), told) for told in row["seeds_baselines"])
+        cells = " | ".join(marked(told) for told in row["seeds_baselines"])
         lines.append(f"| {row['cluster']}, {DATA[row['data']]} | {row['info']} | {WORDS[row['score']]} | {cells} |")
     return "\n".join(lines)
 

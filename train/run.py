@@ -103,12 +103,15 @@ class Run(Training):
 
     def _policy_state(self) -> list[np.ndarray]:
         """The weights of the policy and all that its optimiser remembers."""
-        return [v.numpy().copy() for v in (*self.learner.policy.variables, *self.learner.pi_optimizer.variables)]
+        return [variable.numpy().copy() for variable in self._policy_variables]
 
     def _put_policy(self, state: list[np.ndarray]) -> None:
-        variables = (*self.learner.policy.variables, *self.learner.pi_optimizer.variables)
-        for variable, value in zip(variables, state, strict=True):
+        for variable, value in zip(self._policy_variables, state, strict=True):
             variable.assign(value)
+
+    @property
+    def _policy_variables(self) -> list[Any]:
+        return [*self.learner.policy.variables, *self.learner.pi_optimizer.variables]
 
     def test(self) -> dict[str, Any] | None:
         """Play test windows with the best policy, and with heuristics; print what came of it."""
